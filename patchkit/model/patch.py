@@ -1,0 +1,132 @@
+"""The patch as data: what one TOML file says, checked and frozen.
+
+These types hold no behaviour beyond reading themselves; :mod:`patchkit.model.load` makes them and
+:mod:`patchkit.edit` turns them into bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Action = Literal["replace", "insert_before", "insert_after", "delete", "wrap", "add_import", "probe"]
+ConditionKind = Literal["precondition", "postcondition", "upstreamed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A before/after pair that ``lint`` runs without a site."""
+
+    index: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One change at one place, in each of ``files``.
+
+    ``find`` (text edit) and ``match`` (syntax edit) exclude each other; ``add_import`` and ``probe`` have
+    neither. ``text`` is the replacement, inserted text, ``wrap`` template or probe text; ``imports`` holds the
+    statements of ``add_import``. All strings are in ``\\n`` form.
+    """
+
+    index: int
+    files: tuple[str, ...]
+    action: Action
+    find: str | None = None
+    match: str | None = None
+    text: str = ""
+    imports: tuple[str, ...] = ()
+    scope: str | None = None
+    inside: str | None = None
+    after: str | None = None
+    before: str | None = None
+    versions: str | None = None
+    count: int = 1
+    nth: int | None = None
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def anchor_key(self) -> str:
+        """The TOML key that holds this edit's anchor (its action's, for edits without one)."""
+        return "find" if self.find is not None else "match" if self.match is not None else self.action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Something that must hold of a file: ``find`` or ``match`` counts between ``at_least`` and ``at_most``.
+
+    ``at_most`` is None for "N+". An ``upstreamed`` condition may have no anchor at all, only ``versions``.
+    """
+
+    kind: ConditionKind
+    index: int
+    file: str | None = None
+    find: str | None = None
+    match: str | None = None
+    scope: str | None = None
+    inside: str | None = None
+    versions: str | None = None
+    at_least: int = 1
+    at_most: int | None = 1
+
+    @property
+    def anchor_key(self) -> str:
+        """The TOML key that holds the anchor."""
+        return "match" if self.match is not None else "find"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add:
+    """A new file, removed again by revert."""
+
+    index: int
+    file: str
+    content: str
+    versions: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the patch is for, as PEP 508 requirements, and how it gets on with other patches."""
+
+    requirement: str
+    requires: tuple[str, ...] = ()
+    otherwise: str | None = None
+    optional: bool = False
+    conflicts: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """One patch file, checked.
+
+    ``digest`` is the SHA-256 (hex) of the file's bytes and identifies the patch in the ledger; ``lines`` maps a
+    key path such as ``("edit", 2, "find")`` (tables 1-based) to its 1-based line in the file.
+    """
+
+    name: str
+    summary: str
+    target: Target
+    edits: tuple[Edit, ...] = ()
+    preconditions: tuple[Condition, ...] = ()
+    postconditions: tuple[Condition, ...] = ()
+    adds: tuple[Add, ...] = ()
+    upstreamed: tuple[Condition, ...] = ()
+    description: str = ""
+    links: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    path: str | None = None
+    data: bytes = b""
+    digest: str = ""
+    lines: dict[tuple[str | int, ...], int] = field(default_factory=dict, repr=False, compare=False)
+
+    def line_of(self, *key: str | int) -> int | None:
+        """The line of a key path, or of the nearest table above it that has one."""
+        for length in range(len(key), 0, -1):
+            line = self.lines.get(key[:length])
+            if line is not None:
+                return line
+        return None
