@@ -1,0 +1,5 @@
+"""``python -m patchkit``."""
+
+from patchkit.cli.main import entrypoint
+
+entrypoint()

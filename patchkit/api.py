@@ -1,0 +1,94 @@
+"""The commands as functions. ``site`` is a path (an interpreter, an environment or a site-packages folder), a
+:class:`patchkit.site.environment.Site`, or None for the one that the command line would take.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from patchkit.model.load import load_patch
+from patchkit.model.patch import Patch
+from patchkit.ops.apply import Outcome, apply_patches
+from patchkit.ops.catalog import open_catalog
+from patchkit.ops.check import PatchState, check_site
+from patchkit.ops.revert import names_to_revert, revert_patches
+from patchkit.ops.session import opened, read_ledger
+from patchkit.site.environment import Site, resolve
+
+
+def load(name: str | os.PathLike[str], *, patches: Sequence[str] = ()) -> Patch:
+    """The patch ``name``, or the one in the file of that path.
+
+    Raises:
+        UsageError: There is none.
+        PatchFileError: It is wrong.
+    """
+    text = os.fspath(name)
+    return load_patch(text) if text.endswith(".toml") else open_catalog(patches).load(text)
+
+
+def plan(*names: str | Patch, site: str | Site | None = None, patches: Sequence[str] = ()) -> Outcome:
+    """What :func:`apply` would do; nothing is written.
+
+    Raises:
+        PatchkitError: As :func:`apply`.
+    """
+    with opened(_site(site), write=False, notice=_silent) as workspace:
+        return apply_patches(workspace, _patches(names, patches), dry_run=True)
+
+
+def apply(
+    *names: str | Patch,
+    site: str | Site | None = None,
+    patches: Sequence[str] = (),
+    allow_known_bad: bool = False,
+) -> Outcome:
+    """Apply patches, all or none.
+
+    Raises:
+        GuardError: A guard refuses.
+        PlanError: An anchor or a condition fails.
+        SiteError: The site conflicts.
+    """
+    wanted = _patches(names, patches)
+    with opened(_site(site), write=True, notice=_silent) as workspace:
+        return apply_patches(workspace, wanted, allow_known_bad=allow_known_bad)
+
+
+def revert(*names: str, site: str | Site | None = None, force: bool = False, everything: bool = False) -> Outcome:
+    """Take patches out; ``everything``: all that are applied.
+
+    Raises:
+        SiteError: Hand edits inside of what patchkit wrote, without ``force``.
+        PlanError: A remaining patch would not fit.
+    """
+    with opened(_site(site), write=True, notice=_silent) as workspace:
+        return revert_patches(workspace, names_to_revert(workspace, names, everything), force=force)
+
+
+def check(*names: str, site: str | Site | None = None, patches: Sequence[str] = ()) -> list[PatchState]:
+    """The state of every applied and every wanted patch (of ``names`` only).
+
+    Raises:
+        SiteError: The ledger is damaged or newer than this patchkit.
+    """
+    found = _site(site)
+    ledger, _ = read_ledger(found)
+    return check_site(found, ledger, names, open_catalog(patches))
+
+
+def _patches(names: Sequence[str | Patch], folders: Sequence[str]) -> list[Patch]:
+    return [name if isinstance(name, Patch) else load(name, patches=folders) for name in names]
+
+
+def _site(site: str | Site | None) -> Site:
+    if isinstance(site, Site):
+        return site
+    if site is not None and os.path.isdir(site):
+        return resolve(None, site)
+    return resolve(site, None)
+
+
+def _silent(text: str) -> None:
+    """A library call prints nothing."""

@@ -1,0 +1,72 @@
+"""The commands: their names, one-line summaries and examples. Modules are imported when a command is used."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A sub-command: ``configure_<name>`` and ``run_<name>`` stand in ``module``."""
+
+    module: str
+    summary: str
+    example: str
+    description: str = ""
+
+
+COMMANDS: dict[str, Command] = {
+    "apply": Command(
+        "change",
+        "apply patches: guards, plan, write",
+        "  patchkit apply logits-greedy --diff\n  patchkit --python ~/vllm/bin/python apply logits-greedy --dry-run --json",
+        "Apply patches, all or none. One that is applied is left alone; one whose file changed is put in anew.",
+    ),
+    "revert": Command(
+        "change",
+        "take patches out, byte for byte",
+        "  patchkit revert logits-greedy\n  patchkit revert --all",
+        "Take patches out. Hand edits made since outside of what patchkit wrote are kept; those inside are refused.",
+    ),
+    "sync": Command(
+        "change",
+        "make the site match the project's list",
+        "  patchkit sync             after a reinstall, or in a Dockerfile behind `pip install`",
+        "Apply what the project's list wants and is missing, take out what it does not want, heal a reinstall.\n"
+        "The list is `apply` in [tool.patchkit] of pyproject.toml; without one, what the ledger holds is wanted.",
+    ),
+    "check": Command(
+        "check",
+        "report drift; exit 1 when there is any",
+        "  patchkit check            at every process start, or in CI\n  patchkit check logits-greedy --json",
+        "Compare the site with the ledger and the project's list. Writes nothing and works on read-only sites.",
+    ),
+    "list": Command("inspect", "list the patches there are, and their state", "  patchkit list"),
+    "show": Command(
+        "inspect", "explain one patch in words, with its compatibility", "  patchkit show logits-greedy"
+    ),
+    "diff": Command(
+        "inspect",
+        "what the site's files differ by from what was installed",
+        "  patchkit diff\n  patchkit diff logits-greedy",
+    ),
+    "log": Command("inspect", "what was done to the site, and when", "  patchkit log -n 5"),
+    "lint": Command(
+        "lint",
+        "check patch files, without a site",
+        "  patchkit lint patches/my-fix.toml\n  patchkit lint            every patch of the project",
+    ),
+    "schema": Command("lint", "print the JSON Schema of patch files", "  patchkit schema > patch.schema.json"),
+    "doctor": Command("doctor", "diagnose the site, and what patchkit sees of it", "  patchkit doctor"),
+    "try": Command(
+        "trial",
+        "show the whole life of a patch on a throwaway environment with the real release",
+        "  patchkit try logits-greedy --version 0.24.0",
+    ),
+}
+
+GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("change", ("apply", "revert", "sync")),
+    ("look", ("check", "list", "show", "diff", "log")),
+    ("patch files", ("lint", "schema")),
+    ("help", ("try", "doctor")),
+)

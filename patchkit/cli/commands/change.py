@@ -1,0 +1,167 @@
+"""``apply``, ``revert`` and ``sync``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.output import Output
+
+if TYPE_CHECKING:
+    from patchkit.ops.apply import FileResult, Outcome
+
+_VERBS = {
+    "applied": ("applied", "green"),
+    "unchanged": ("unchanged", "dim"),
+    "upstreamed": ("upstreamed", "cyan"),
+    "skipped": ("skipped", "yellow"),
+    "reverted": ("reverted", "green"),
+}
+
+
+def configure_apply(parser: ArgumentParser) -> None:
+    """The options of ``apply``."""
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a patch, by name or by the path of its file")
+    _plan_options(parser)
+    parser.add_argument("--allow-known-bad", action="store_true", help="accept patches tagged known-bad")
+
+
+def configure_revert(parser: ArgumentParser) -> None:
+    """The options of ``revert``."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="an applied patch")
+    parser.add_argument("--all", action="store_true", help="every applied patch")
+    parser.add_argument("--force", action="store_true", help="discard hand edits made since, after showing them")
+    _plan_options(parser)
+
+
+def configure_sync(parser: ArgumentParser) -> None:
+    """The options of ``sync``."""
+    _plan_options(parser)
+    parser.add_argument("--allow-known-bad", action="store_true", help="accept patches tagged known-bad")
+
+
+def _plan_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="plan and report, write nothing")
+    parser.add_argument("--diff", action="store_true", help="show the unified diff of what is written")
+
+
+def run_apply(arguments: Namespace) -> int:
+    """Apply the named patches."""
+    from patchkit.ops.apply import apply_patches
+    from patchkit.ops.session import opened
+
+    output: Output = arguments.output
+    catalog = catalog_of(arguments)
+    patches = [catalog.load(name) for name in arguments.names]
+    site = site_of(arguments)
+    with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
+        outcome = apply_patches(
+            workspace, patches, dry_run=arguments.dry_run, allow_known_bad=arguments.allow_known_bad
+        )
+    return _report(arguments, outcome, site_json(site))
+
+
+def run_revert(arguments: Namespace) -> int:
+    """Take the named patches out."""
+    from patchkit.ops.revert import names_to_revert, revert_patches
+    from patchkit.ops.session import opened
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
+        names = names_to_revert(workspace, arguments.names, arguments.all)
+        applied = {patch.name for patch in workspace.ledger.patches}
+        catalog = catalog_of(arguments)
+        names = [name if name in applied else catalog.load(name).name for name in names]
+        outcome = revert_patches(workspace, names, force=arguments.force, dry_run=arguments.dry_run)
+    return _report(arguments, outcome, site_json(site))
+
+
+def run_sync(arguments: Namespace) -> int:
+    """Make the site match the project's list."""
+    from patchkit.ops.session import opened
+    from patchkit.ops.sync import sync_site
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    catalog = catalog_of(arguments)
+    with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
+        outcome = sync_site(
+            workspace, catalog, dry_run=arguments.dry_run, allow_known_bad=arguments.allow_known_bad
+        )
+    return _report(arguments, outcome, site_json(site))
+
+
+def _report(arguments: Namespace, outcome: Outcome, site: dict[str, object]) -> int:
+    output: Output = arguments.output
+    for patch in outcome.patches:
+        word, style = _VERBS[patch.action]
+        if arguments.dry_run and patch.action in ("applied", "reverted"):
+            word = {"applied": "would apply", "reverted": "would revert"}[patch.action]
+        target = f"  ({patch.distribution} {patch.version})" if patch.distribution and patch.version else ""
+        reason = f": {patch.reason}" if patch.reason else ""
+        output.line(f"{output.paint(word, style)} {output.paint(patch.name, 'bold')}{target}{reason}")
+        for file in patch.files:
+            lines = sorted({match.line for edit in file.edits for match in edit.matches})
+            at = f":{','.join(map(str, lines))}" if lines else ""
+            new = "  (new file)" if file.before_sha256 is None else "  (removed)" if file.after_sha256 is None else ""
+            output.line(f"  {file.path}{at}{new}")
+    if not outcome.patches:
+        output.line("nothing to do: no patch is wanted and none is applied")
+    for note in outcome.notes:
+        output.note(note)
+    if arguments.diff or any(note.endswith("(--force)") for note in outcome.notes):
+        _show_diff(output, outcome.files)
+    if output.json_mode:
+        output.json(
+            ok=True,
+            site=site,
+            dry_run=arguments.dry_run,
+            patches=[_patch_json(patch) for patch in outcome.patches],
+            notes=outcome.notes,
+            **({"diff": _diff_text(outcome.files)} if arguments.diff else {}),
+        )
+    return 0
+
+
+def _patch_json(patch: Any) -> dict[str, object]:
+    return {
+        "name": patch.name,
+        "action": patch.action,
+        "distribution": patch.distribution,
+        "version": patch.version,
+        "reason": patch.reason,
+        "files": [
+            {
+                "path": file.path,
+                "before_sha256": file.before_sha256,
+                "after_sha256": file.after_sha256,
+                "edits": [
+                    {
+                        "index": edit.index,
+                        "action": edit.action,
+                        "matches": [
+                            {"line": match.line, "column": match.column, "scope": match.scope()}
+                            for match in edit.matches
+                        ],
+                    }
+                    for edit in file.edits
+                ],
+            }
+            for file in patch.files
+        ],
+    }
+
+
+def _show_diff(output: Output, files: list[FileResult]) -> None:
+    text = _diff_text(files)
+    if text:
+        output.line()
+        output.diff(text)
+
+
+def _diff_text(files: list[FileResult]) -> str:
+    from patchkit.ops.inspect import unified
+
+    return "".join(unified(file.path, file.before, file.after) for file in files)

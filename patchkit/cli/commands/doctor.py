@@ -1,0 +1,41 @@
+"""``doctor``."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.output import Output
+
+_STYLES = {"ok": "green", "note": "yellow", "problem": "red"}
+
+
+def configure_doctor(parser: ArgumentParser) -> None:
+    """``doctor`` has no options of its own."""
+
+
+def run_doctor(arguments: Namespace) -> int:
+    """Diagnose the site; 1 when there is a problem."""
+    from patchkit import __version__
+    from patchkit.ops.doctor import diagnose
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    facts = diagnose(site)
+    catalog = catalog_of(arguments)
+    own = f"patchkit {__version__} on Python {sys.version.split()[0]}"
+    output.line(own)
+    for fact in facts:
+        output.line(f"{output.paint(fact.level.ljust(8), _STYLES[fact.level])}{fact.subject}: {fact.text}")
+        if fact.hint:
+            output.line(f"        {output.paint('hint', 'cyan')}: {fact.hint}")
+    folders = [folder._asdict() for folder in catalog.all_folders()]
+    output.line("patches are looked for in:")
+    for folder in folders:
+        output.line(f"  {folder['path']}  ({folder['origin']})")
+    ok = all(fact.level != "problem" for fact in facts)
+    output.json(
+        ok=ok, site=site_json(site), patchkit=own, facts=[fact._asdict() for fact in facts], folders=folders
+    )
+    return 0 if ok else 1

@@ -1,0 +1,173 @@
+"""``list``, ``show``, ``diff`` and ``log``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.output import Output
+from patchkit.errors import PatchkitError
+
+_STYLES = {
+    "applied": "green",
+    "available": "bold",
+    "refused": "dim",
+    "upstreamed": "cyan",
+    "wrong": "red",
+    "drifted": "red",
+}
+
+
+def configure_list(parser: ArgumentParser) -> None:
+    """``list`` has no options of its own."""
+
+
+def run_list(arguments: Namespace) -> int:
+    """List the patches."""
+    from patchkit.ops.inspect import list_patches
+    from patchkit.ops.session import opened
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    with opened(site, write=False, notice=output.note) as workspace:
+        listed = list_patches(workspace, catalog_of(arguments))
+    width = max((len(item.name) for item in listed), default=0)
+    for item in listed:
+        marks = " ".join([*(["wanted"] if item.wanted else []), *item.tags])
+        head = f"{output.paint(item.name.ljust(width), 'bold')}  {output.paint(item.state.ljust(10), _STYLES[item.state])}"
+        output.line(f"{head}  {item.requirement}" + (f"  [{marks}]" if marks else ""))
+        if item.summary:
+            output.line(f"{' ' * width}  {item.summary}")
+        if item.reason:
+            output.line(f"{' ' * width}  {output.paint(item.reason, 'dim')}")
+    if not listed:
+        output.line("no patches found: put NAME.toml into ./patches, or name a folder with --patches")
+    output.json(ok=True, site=site_json(site), patches=[item._asdict() for item in listed])
+    return 0
+
+
+def configure_show(parser: ArgumentParser) -> None:
+    """The options of ``show``."""
+    parser.add_argument("name", metavar="NAME", help="a patch, by name or by the path of its file")
+
+
+def run_show(arguments: Namespace) -> int:
+    """Explain one patch."""
+    from patchkit.ops.inspect import compatibility, describe
+    from patchkit.ops.session import opened
+
+    output: Output = arguments.output
+    patch = catalog_of(arguments).load(arguments.name)
+    target = patch.target
+    state, reason = "unknown", None
+    site = None
+    try:
+        site = site_of(arguments)
+        with opened(site, write=False, notice=output.note) as workspace:
+            state, reason = compatibility(workspace, patch)
+            if workspace.ledger.patch(patch.name) is not None:
+                state, reason = "applied", "see `patchkit check` for its state"
+    except PatchkitError as error:
+        reason = error.message
+    output.line(f"{output.paint(patch.name, 'bold')}: {patch.summary}")
+    output.line(f"file: {patch.path}")
+    output.line(f"for: {target.requirement}" + "".join(f", with {r}" for r in target.requires))
+    output.line(f"here: {state}" + (f" ({reason})" if reason else ""))
+    if patch.tags:
+        output.line(f"tags: {', '.join(patch.tags)}")
+    if target.conflicts:
+        output.line(f"not together with: {', '.join(target.conflicts)}")
+    if target.otherwise:
+        output.line(f"otherwise: {target.otherwise}")
+    for link in patch.links:
+        output.line(f"link: {link}")
+    if patch.description.strip():
+        output.line()
+        for line in patch.description.strip().split("\n"):
+            output.line(line)
+    output.line()
+    words = describe(patch)
+    for line in words:
+        output.line(f"- {line}")
+    output.json(
+        ok=True,
+        site=site_json(site) if site is not None else None,
+        name=patch.name,
+        summary=patch.summary,
+        description=patch.description,
+        path=patch.path,
+        digest=patch.digest,
+        links=list(patch.links),
+        tags=list(patch.tags),
+        target={
+            "requirement": target.requirement,
+            "requires": list(target.requires),
+            "otherwise": target.otherwise,
+            "optional": target.optional,
+            "conflicts": list(target.conflicts),
+            "after": list(target.after),
+        },
+        state=state,
+        reason=reason,
+        does=words,
+    )
+    return 0
+
+
+def configure_diff(parser: ArgumentParser) -> None:
+    """The options of ``diff``."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="only the files of this patch")
+
+
+def run_diff(arguments: Namespace) -> int:
+    """Show what the site differs by."""
+    from patchkit.ops.inspect import differences, unified
+    from patchkit.ops.session import opened
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    with opened(site, write=False, notice=output.note) as workspace:
+        found = differences(workspace, [arguments.name] if arguments.name else [])
+    for item in found:
+        if item.modified:
+            output.note(f"{item.path}: holds edits made by hand as well")
+        output.diff(unified(item.path, item.pristine, item.current))
+    output.json(
+        ok=True,
+        site=site_json(site),
+        files=[
+            {
+                "path": item.path,
+                "patches": list(item.patches),
+                "modified": item.modified,
+                "diff": unified(item.path, item.pristine, item.current),
+            }
+            for item in found
+        ],
+    )
+    return 0
+
+
+def configure_log(parser: ArgumentParser) -> None:
+    """The options of ``log``."""
+    parser.add_argument("-n", "--number", type=int, default=0, metavar="N", help="only the last N entries")
+
+
+def run_log(arguments: Namespace) -> int:
+    """Show the history."""
+    from patchkit.ops.session import history
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    events = history(site)
+    if arguments.number > 0:
+        events = events[-arguments.number :]
+    for event in events:
+        names = " ".join(event.get("patches") or ["-"])
+        files = event.get("files")
+        count = f"  {files} file{'s' if files != 1 else ''}" if isinstance(files, int) else ""
+        output.line(f"{event.get('time')}  {str(event.get('command')).ljust(8)} {names}{count}  {event.get('user') or ''}".rstrip())
+    if not events:
+        output.line(f"nothing was done to {site.home} yet")
+    output.json(ok=True, site=site_json(site), events=events)
+    return 0

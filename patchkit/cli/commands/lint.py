@@ -1,0 +1,65 @@
+"""``lint`` and ``schema``: patch files without a site."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from patchkit.cli.context import catalog_of
+from patchkit.cli.output import Output, visible
+
+
+def configure_lint(parser: ArgumentParser) -> None:
+    """The options of ``lint``."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a patch, by name or path (default: all but those of other packages)"
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings count as findings")
+
+
+def run_lint(arguments: Namespace) -> int:
+    """Check patch files; 1 when there is a finding."""
+    from patchkit.ops.lint import lint_file
+
+    output: Output = arguments.output
+    catalog = catalog_of(arguments)
+    if arguments.names:
+        paths = [catalog.path_of(name) for name in arguments.names]
+    else:
+        known = list(catalog.names())
+        own = [path for _, path, origin in known if origin in ("--patches", "project", "folder")]
+        paths = own or [path for _, path, origin in known if origin == "shipped"]
+    findings = [finding for path in paths for finding in lint_file(path)]
+    for finding in findings:
+        style = "red" if finding.level == "error" else "yellow"
+        where = finding.path if finding.line is None else f"{finding.path}:{finding.line}"
+        # A loader's message already begins with its place.
+        message = finding.message.removeprefix(f"{where}: ")
+        key = f" {finding.key}:" if finding.key and not message.startswith(finding.key) else ""
+        output.line(f"{where}: {output.paint(finding.level, style)}:{key} {visible(message)}")
+    bad = [f for f in findings if f.level == "error" or arguments.strict]
+    output.line(f"{len(paths)} patch file{'s' if len(paths) != 1 else ''}, {len(bad)} finding{'s' if len(bad) != 1 else ''}")
+    output.json(
+        ok=not bad,
+        files=paths,
+        findings=[finding._asdict() for finding in findings],
+    )
+    return 1 if bad else 0
+
+
+def configure_schema(parser: ArgumentParser) -> None:
+    """``schema`` has no options of its own."""
+
+
+def run_schema(arguments: Namespace) -> int:
+    """Print the JSON Schema of patch files."""
+    import json
+
+    from patchkit.model.schema import patch_schema
+
+    output: Output = arguments.output
+    schema = patch_schema()
+    if output.json_mode:
+        output.json(ok=True, patch=schema)
+    else:
+        output.line(json.dumps(schema, indent=2))
+    return 0

@@ -1,0 +1,28 @@
+"""Shell completion through argcomplete, an extra: bash, zsh and fish; patch names are completed too."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell's question and exit; does nothing when argcomplete is not installed."""
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for sub in action.choices.values():
+                for option in sub._actions:
+                    if option.metavar == "NAME":
+                        option.completer = patch_names  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser)
+
+
+def patch_names(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """The names of the patches that begin with ``prefix``."""
+    from patchkit.cli.context import catalog_of
+
+    return [name for name, _, _ in catalog_of(parsed_args).names() if name.startswith(prefix)]

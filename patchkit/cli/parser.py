@@ -1,0 +1,159 @@
+"""The command line: global options, one sub-command, help with worked examples.
+
+argparse and not typer: a process that has imported typer has spent six times the bare interpreter before the first
+line of a command runs, and the budget of the whole of ``check`` is eight (benchmarks/startup.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from patchkit.cli.commands import COMMANDS, GROUPS
+from patchkit.cli.output import Output
+from patchkit.errors import UsageError
+
+_EPILOG = """\
+examples:
+  patchkit try logits-greedy                       the whole life of a patch, on a throwaway environment
+  patchkit --python ~/vllm/bin/python apply logits-greedy
+  patchkit --python ~/vllm/bin/python check        exit 1 when something drifted
+  patchkit --python ~/vllm/bin/python revert --all
+
+The site is, in this order: --site, --python, $PATCHKIT_PYTHON, the active virtual environment,
+the interpreter that patchkit runs in. `patchkit COMMAND --help` has an example of each command.
+
+exit codes: 0 done or clean; 1 findings; 2 wrong use or a wrong patch file; 3 a guard refused;
+4 an anchor or condition failed; 5 the site conflicts; 6 inconclusive; 70 a fault of patchkit.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises instead of exiting, and suggests the nearest word."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise :class:`UsageError` with the usage as the hint."""
+        raise UsageError(f"{message}{_suggestion(message, self)}", hint=f"see `{self.prog} --help`")
+
+
+def parse(argv: Sequence[str], output: Output) -> argparse.Namespace | None:
+    """Parse ``argv``; None when help or the version was asked for and has been printed.
+
+    Raises:
+        UsageError: An unknown command or option, or a missing argument.
+    """
+    name = _command(argv)
+    parser = build_parser(name)
+    if os.environ.get("_ARGCOMPLETE"):
+        from patchkit.cli.completion import complete
+
+        complete(build_parser(None))
+    try:
+        arguments = parser.parse_args(list(argv))
+    except SystemExit as stop:  # argparse's own --help and --version
+        if stop.code:
+            raise UsageError("wrong use", hint="see `patchkit --help`") from None
+        return None
+    if arguments.version:
+        from patchkit import __version__
+
+        output.line(f"patchkit {__version__}")
+        return None
+    if arguments.command is None:
+        parser.print_help(sys.stderr)
+        raise UsageError("no command given", hint="start with `patchkit try logits-greedy` or `patchkit list`")
+    output.command = arguments.command
+    arguments.output = output
+    return arguments
+
+
+def build_parser(only: str | None) -> argparse.ArgumentParser:
+    """The parser, with the options of the command ``only`` (all commands' when it is None or unknown)."""
+    parser = Parser(
+        prog="patchkit",
+        description="Patch installed Python packages: declarative, proved, atomic, taken back byte for byte.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=True,
+        allow_abbrev=False,
+    )
+    _global_options(parser)
+    parser.add_argument("--version", action="store_true", help="print patchkit's version")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    names = [only] if only in COMMANDS else [name for _, group in GROUPS for name in group]
+    for name in names:
+        assert name is not None
+        module = import_module(f"patchkit.cli.commands.{COMMANDS[name].module}")
+        sub = subparsers.add_parser(
+            name,
+            help=COMMANDS[name].summary,
+            description=COMMANDS[name].description or COMMANDS[name].summary,
+            epilog=f"example:\n{COMMANDS[name].example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        _global_options(sub.add_argument_group("global options"), repeated=True)
+        getattr(module, f"configure_{name}")(sub)
+        sub.set_defaults(run=getattr(module, f"run_{name}"))
+    return parser
+
+
+def _global_options(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, repeated: bool = False
+) -> None:
+    # The same options before and behind the command: behind it a default must not overwrite what stood before.
+    def default(value: object) -> object:
+        return argparse.SUPPRESS if repeated else value
+
+    parser.add_argument(
+        "--python", metavar="EXE", default=default(None), help="the target environment's interpreter, or its folder"
+    )
+    parser.add_argument("--site", metavar="DIR", default=default(None), help="the target site-packages folder")
+    parser.add_argument(
+        "--patches",
+        metavar="DIR",
+        action="append",
+        dest="patches_behind" if repeated else "patches",
+        default=default(None),
+        help="a folder of patch files, looked in first; may be repeated",
+    )
+    parser.add_argument(
+        "--json", action="store_true", default=default(False), help="print one JSON object to stdout, nothing else"
+    )
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default=default("auto"), help="colour the output"
+    )
+
+
+def _command(argv: Sequence[str]) -> str | None:
+    """The command's name, found without a parser so that only that command's module is imported."""
+    takes_value = {"--python", "--site", "--patches", "--color"}
+    skip = False
+    for word in argv:
+        if skip:
+            skip = False
+        elif word in takes_value:
+            skip = True
+        elif not word.startswith("-"):
+            return word
+    return None
+
+
+def _suggestion(message: str, parser: argparse.ArgumentParser) -> str:
+    import difflib
+    import re
+
+    unknown = re.search(r"invalid choice: '([^']*)'", message)
+    if unknown:
+        near = difflib.get_close_matches(unknown.group(1), list(COMMANDS), n=1)
+        return f" (did you mean `{near[0]}`?)" if near else ""
+    option = re.search(r"unrecognized arguments: (-\S+)", message)
+    if option:
+        known = [text for action in parser._actions for text in action.option_strings]
+        near = difflib.get_close_matches(option.group(1).partition("=")[0], known, n=1)
+        return f" (did you mean `{near[0]}`?)" if near else ""
+    return ""

@@ -1,0 +1,349 @@
+"""From an edit or a condition to the places it means in one file.
+
+The order of narrowing is ``scope``, ``inside``, ``after``/``before``; then the anchor is counted. Only what needs a
+tree makes one: a text anchor without ``scope`` and ``inside`` works on files that Python cannot parse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from patchkit.edit.source import Source, Splice
+from patchkit.edit.spans import Found, Span
+from patchkit.edit.text import find_text, text_splices
+from patchkit.errors import AnchorError, PlanError
+from patchkit.model.patch import Condition, Edit, Patch
+
+if TYPE_CHECKING:
+    from patchkit.edit.explain import Diagnosis
+    from patchkit.edit.outline import Outline, Parse
+    from patchkit.edit.pattern import Pattern
+
+
+class Place(NamedTuple):
+    """A part of a patch file: for people, and as JSON details."""
+
+    text: str
+    details: dict[str, Any]
+
+
+def place(patch: Patch, table: str, index: int, key: str) -> Place:
+    """Name a key of a patch file with its line."""
+    line = patch.line_of(table, index, key)
+    file = patch.path or f"{patch.name}.toml"
+    label = f"{file}:{line}" if line is not None else file
+    return Place(
+        f"{label}: {table} {index}: `{key}`",
+        {"patch": patch.name, "patch_file": file, "patch_line": line, "table": table, "index": index, "key": key},
+    )
+
+
+class FileText:
+    """One file as source text, with its outline made once, when the first edit asks for it."""
+
+    def __init__(self, source: Source, parse: Parse) -> None:
+        self.source = source
+        self.parse = parse
+        self._outline: Outline | None = None
+        self._problem: PlanError | None = None
+
+    def outline(self) -> Outline:
+        """Scopes and statements.
+
+        Raises:
+            PlanError: ``unparsable``: the file does not parse.
+        """
+        if self._problem is not None:
+            raise self._problem
+        if self._outline is None:
+            from patchkit.edit.outline import Outline
+
+            try:
+                if not self.source.decodes:
+                    raise ValueError("its bytes are not valid in its encoding")
+                tree = self.parse(self.source.text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+                reason = f"{error.msg} (line {error.lineno})" if isinstance(error, SyntaxError) else str(error)
+                self._problem = PlanError(
+                    f"{self.source.path}: does not parse: {reason or type(error).__name__}",
+                    code="unparsable",
+                    hint="a text edit (`find`) without `scope` and `inside` needs no parse: use one with a longer anchor",
+                    details={"path": self.source.path, "line": getattr(error, "lineno", None)},
+                )
+                raise self._problem from None
+            self._outline = Outline(self.source, tree)
+        return self._outline
+
+    def outline_or_none(self) -> Outline | None:
+        """The outline, or None where the file does not parse."""
+        try:
+            return self.outline()
+        except PlanError:
+            return None
+
+    def scope_at(self, position: int) -> Callable[[], str]:
+        """A function that names the innermost definition around ``position`` ("" at module level or unparsable)."""
+
+        def scope() -> str:
+            outline = self.outline_or_none()
+            return "" if outline is None else outline.scope_at(position)
+
+        return scope
+
+
+@dataclass(slots=True)
+class Located:
+    """Every match of one anchor in one file, and what to do with them."""
+
+    text: FileText
+    found: list[Found]
+    regions: Sequence[Span]
+    anchor: str
+    scope: str | None
+    inside: str | None
+    pattern: Pattern | None
+    edit: Edit | None
+    patch: Patch
+
+    @property
+    def count(self) -> int:
+        """How often the anchor matches."""
+        return len(self.found)
+
+    @property
+    def first_line(self) -> int | None:
+        """The 1-based line of the first match, None without one."""
+        return self.text.source.line(self.found[0].span.start) if self.found else None
+
+    def explain(
+        self, expected: str, siblings: Callable[[], Iterable[tuple[str, bytes]]], other_versions: Sequence[str]
+    ) -> Diagnosis:
+        """Say why the count is not ``expected`` and what would make it so."""
+        from patchkit.edit.explain import Problem, explain_many, explain_none
+
+        problem = Problem(
+            source=self.text.source,
+            outline=self.text.outline_or_none(),
+            anchor=self.anchor,
+            kind="find" if self.pattern is None else "match",
+            scope=self.scope,
+            inside=self.inside,
+            regions=self.regions,
+            expected=expected,
+            pattern=self.pattern,
+            parse=self.text.parse,
+        )
+        if self.found:
+            return explain_many(problem, [found.span for found in self.found])
+        others = ((path, data) for path, data in siblings() if path != self.text.source.path)
+        return explain_none(problem, siblings=lambda: others, other_versions=other_versions)
+
+    def splices(self, chosen: Sequence[Found]) -> list[Splice]:
+        """The changes that the edit makes at ``chosen``."""
+        edit = self.edit
+        assert edit is not None
+        source = self.text.source
+        try:
+            if edit.action == "add_import":
+                from patchkit.edit.imports import import_splices
+
+                return import_splices(self.text.outline(), edit.imports, self.text.parse, edit.index)
+            if edit.action == "probe":
+                from patchkit.edit.probe import probe_splices
+
+                assert edit.scope is not None
+                return probe_splices(self.text.outline(), edit.scope, self.patch.name, edit.index, edit.text)
+            if edit.find is not None:
+                return [
+                    splice
+                    for found in chosen
+                    for splice in text_splices(source, found.span, edit.action, edit.text, edit.index)
+                ]
+            from patchkit.edit.rewrite import rewrite
+
+            outline = self.text.outline()
+            return [
+                splice
+                for found in chosen
+                for splice in rewrite(
+                    outline, found, edit.action, edit.text, parse=self.text.parse, edit=edit.index
+                )
+            ]
+        except PlanError as error:
+            at = place(self.patch, "edit", edit.index, edit.action)
+            line = source.line(chosen[0].span.start) if chosen else None
+            raise PlanError(
+                f"{at.text}: {error.message} ({source.path}{f', line {line}' if line else ''})",
+                code=error.code,
+                hint=error.hint,
+                details={"path": source.path, "line": line, **error.details, **at.details},
+            ) from None
+
+
+def locate(text: FileText, edit: Edit, patch: Patch) -> Located:
+    """Every place in ``text`` that ``edit`` means.
+
+    Raises:
+        AnchorError: The ``scope``, ``inside``, ``after`` or ``before`` is not there, or not once.
+        PlanError: The file does not parse and the edit needs a tree; a pattern is wrong.
+    """
+    locator = _Locator(text, patch, "edit", edit.index)
+    regions = locator.regions(edit.scope, edit.inside)
+    pattern = None if edit.match is None else locator.pattern(edit.match, "match")
+    if edit.after is not None:
+        limit = locator.neighbour(edit.after, "after", regions, edit.match is not None).end
+        regions = [Span(max(span.start, limit), span.end) for span in regions if span.end >= limit]
+    if edit.before is not None:
+        limit = locator.neighbour(edit.before, "before", regions, edit.match is not None).start
+        regions = [Span(span.start, min(span.end, limit)) for span in regions if span.start <= limit]
+    if edit.action == "probe":
+    
+        found = [Found(span) for span in regions]
+    elif edit.action == "add_import":
+        found = []
+    else:
+        found = locator.search(edit.find, pattern, regions)
+    anchor = edit.find if edit.find is not None else edit.match or ""
+    return Located(text, found, regions, anchor, edit.scope, edit.inside, pattern, edit, patch)
+
+
+def locate_condition(text: FileText, condition: Condition, patch: Patch) -> Located:
+    """Every place in ``text`` where the anchor of ``condition`` stands; a scope that is not there counts as none."""
+    locator = _Locator(text, patch, condition.kind, condition.index)
+    try:
+        regions = locator.regions(condition.scope, condition.inside)
+    except AnchorError:
+        if condition.at_least > 0 and condition.kind != "upstreamed":
+            raise
+        regions = []
+    pattern = None if condition.match is None else locator.pattern(condition.match, "match")
+    found = locator.search(condition.find, pattern, regions)
+    anchor = condition.find if condition.find is not None else condition.match or ""
+    return Located(text, found, regions, anchor, condition.scope, condition.inside, pattern, None, patch)
+
+
+class _Locator:
+    def __init__(self, text: FileText, patch: Patch, table: str, index: int) -> None:
+        self.text = text
+        self.patch = patch
+        self.table = table
+        self.index = index
+
+    def regions(self, scope: str | None, inside: str | None) -> list[Span]:
+        whole = [Span(0, len(self.text.source.text))]
+        if scope is not None:
+            whole = self._outline("scope").scopes(scope)
+            if not whole:
+                from patchkit.edit.explain import explain_scope
+
+                self._absent("scope", f"no `{scope}`", explain_scope(self._outline("scope"), scope))
+        if inside is not None:
+            outline = self._outline("inside")
+            try:
+                blocks = outline.blocks(inside, self.text.parse)
+            except ValueError as error:
+                raise self._wrong("inside", str(error)) from None
+            narrowed = _outermost(_intersect(whole, blocks))
+            if not narrowed:
+                from patchkit.edit.explain import explain_inside
+
+                self._absent(
+                    "inside",
+                    f"no statement `{inside}`" + (f" in {scope}" if scope else ""),
+                    explain_inside(outline, inside),
+                )
+            whole = narrowed
+        return whole
+
+    def pattern(self, text: str, key: str) -> Pattern:
+        from patchkit.edit.pattern import PatternError, compile_pattern
+
+        try:
+            return compile_pattern(text, self.text.parse)
+        except PatternError as error:
+            raise self._wrong(key, str(error)) from None
+
+    def neighbour(self, anchor: str, key: str, regions: Sequence[Span], syntax: bool) -> Span:
+        pattern = self.pattern(anchor, key) if syntax else None
+        found = self.search(None if syntax else anchor, pattern, regions)
+        if len(found) != 1:
+            at = place(self.patch, self.table, self.index, key)
+            located = Located(self.text, found, regions, anchor, None, None, pattern, None, self.patch)
+            diagnosis = located.explain("1", lambda: (), ())
+            count = "is not there" if not found else f"matches {len(found)} times"
+            raise AnchorError(
+                "\n".join(
+                    [f"{at.text} {count} in {self.text.source.path}, and must stand there once", *diagnosis.lines]
+                ),
+                code="anchor-missing" if not found else "anchor-count",
+                hint=f"correct `{key}` in the patch file; nothing was written",
+                details={**diagnosis.data, **at.details, "path": self.text.source.path, "found": len(found)},
+            )
+        return found[0].span
+
+    def search(self, find: str | None, pattern: Pattern | None, regions: Sequence[Span]) -> list[Found]:
+        if find is not None:
+            return [Found(span) for span in find_text(self.text.source, find, regions)]
+        assert pattern is not None
+        from patchkit.edit.matcher import find_pattern
+
+        try:
+            return find_pattern(self._outline("match"), pattern, regions)
+        except RecursionError:
+            raise PlanError(
+                f"{self.text.source.path}: is nested too deeply for a syntax edit",
+                code="unparsable",
+                hint="use a text edit (`find`)",
+                details={"path": self.text.source.path},
+            ) from None
+
+    def _outline(self, key: str) -> Outline:
+        try:
+            return self.text.outline()
+        except PlanError as error:
+            at = place(self.patch, self.table, self.index, key)
+            raise PlanError(
+                f"{at.text} needs a parse, but {error.message}",
+                code=error.code,
+                hint=error.hint,
+                details={**error.details, **at.details},
+            ) from None
+
+    def _wrong(self, key: str, message: str) -> PlanError:
+        at = place(self.patch, self.table, self.index, key)
+        return PlanError(
+            f"{at.text}: {message}",
+            code="pattern",
+            hint="correct the patch file: a pattern is Python with $X and $$$XS in it",
+            details=at.details,
+        )
+
+    def _absent(self, key: str, what: str, diagnosis: Diagnosis) -> None:
+        at = place(self.patch, self.table, self.index, key)
+        raise AnchorError(
+            "\n".join([f"{at.text}: there is {what} in {self.text.source.path}", *diagnosis.lines]),
+            code="scope-missing" if key == "scope" else "inside-missing",
+            hint=f"correct `{key}` in the patch file; nothing was written",
+            details={**diagnosis.data, **at.details, "path": self.text.source.path, "line": None, "found": 0},
+        )
+
+
+def _intersect(regions: Sequence[Span], blocks: Sequence[Span]) -> list[Span]:
+    out = []
+    for region in regions:
+        for block in blocks:
+            start, end = max(region.start, block.start), min(region.end, block.end)
+            if start < end:
+                out.append(Span(start, end))
+    return out
+
+
+def _outermost(spans: Sequence[Span]) -> list[Span]:
+    """``spans`` without those that lie within another, so that no match is counted twice."""
+    kept: list[Span] = []
+    for span in sorted(set(spans), key=lambda s: (s.start, -s.end)):
+        if not kept or span.end > kept[-1].end:
+            kept.append(span)
+    return kept

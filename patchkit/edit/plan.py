@@ -1,0 +1,359 @@
+"""Planning: one patch, laid on the bytes of a distribution's files. Pure: bytes in, bytes out.
+
+All edits of a patch are located on the file as it stood before that patch, turned into splices, checked against
+each other and laid on together; so their order does not matter and none sees another's result. Where something does
+not fit, nothing is returned but an error that says where and what would fit.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from patchkit.edit.locate import FileText, locate, locate_condition, place
+from patchkit.edit.source import ByteSplice, Source, Splice
+from patchkit.errors import AnchorError, ConditionError, GuardError, PlanError
+from patchkit.model.patch import Action, Condition, Edit, Patch
+
+
+class Grammar(Protocol):
+    """The grammar of the site's Python; :mod:`patchkit.site.grammar` implements it."""
+
+    def parse(self, text: str) -> ast.Module:
+        """Parse, raising what ``ast.parse`` raises."""
+        ...
+
+
+class Files(Protocol):
+    """The distribution that a patch is planned on."""
+
+    @property
+    def version(self) -> str:
+        """The installed version, as its metadata spell it."""
+        ...
+
+    def read(self, path: str, *, wanted_by: str) -> bytes:
+        """The bytes of one of the distribution's own files as they stand before this patch.
+
+        Raises:
+            PlanError: ``not-in-distribution``.
+            SiteError: The file cannot be read, or is neither pristine nor ours.
+        """
+        ...
+
+    def matches(self, specifier: str) -> bool:
+        """Whether the installed version satisfies the PEP 440 ``specifier``."""
+        ...
+
+    def siblings(self) -> Iterable[tuple[str, bytes]]:
+        """The distribution's other Python files, for an error's "it is over there"."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MatchReport:
+    """Where an edit matched: 1-based line and column; the scope is worked out when asked for."""
+
+    line: int
+    column: int
+    scope: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class EditReport:
+    """One edit's matches in one file."""
+
+    index: int
+    action: Action
+    matches: tuple[MatchReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What one patch does to one file: ``before`` is None for a file it adds."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+    splices: tuple[ByteSplice, ...]
+    edits: tuple[EditReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPlan:
+    """What one patch does. ``upstreamed`` names the condition by which the release already has the change."""
+
+    patch: Patch
+    files: tuple[FilePlan, ...] = ()
+    upstreamed: Condition | None = None
+
+
+@dataclass(slots=True)
+class _FileWork:
+    text: FileText
+    splices: list[Splice] = field(default_factory=list)
+    reports: list[EditReport] = field(default_factory=list)
+    proofs: list[tuple[object, Action, str]] = field(default_factory=list)
+
+
+def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
+    """Lay ``patch`` on ``files``.
+
+    Raises:
+        GuardError: ``versions``: no edit is meant for the installed version.
+        ConditionError: A pre- or postcondition does not hold.
+        AnchorError: An anchor matches another number of times than its ``count``.
+        PlanError: A file is not the distribution's, edits overlap, a text cannot be encoded, a template is wrong.
+    """
+    held = upstreamed_by(patch, files, grammar)
+    if held is not None:
+        return PatchPlan(patch, upstreamed=held)
+    edits = [edit for edit in patch.edits if edit.versions is None or files.matches(edit.versions)]
+    adds = [add for add in patch.adds if add.versions is None or files.matches(add.versions)]
+    if not edits and not adds:
+        known = sorted({part.versions for part in (*patch.edits, *patch.adds) if part.versions})
+        raise GuardError(
+            f"{patch.name}: has no edit for version {files.version}; it has edits for {' and '.join(known)}",
+            code="versions",
+            hint=patch.target.otherwise or f"install a version that it knows, or add edits for {files.version} to it",
+            details={"patch": patch.name, "version": files.version, "known": known},
+        )
+    works: dict[str, _FileWork] = {}
+
+    def work(path: str, wanted_by: str) -> _FileWork:
+        if path not in works:
+            works[path] = _FileWork(FileText(Source(files.read(path, wanted_by=wanted_by), path=path), grammar.parse))
+        return works[path]
+
+    for condition in patch.preconditions:
+        assert condition.file is not None
+        if _applies(condition, files):
+            text = work(condition.file, where(patch, "precondition", condition.index, "file")).text
+            _require(patch, condition, text, files)
+    for edit in edits:
+        for path in edit.files:
+            _plan_edit(patch, edit, work(path, where(patch, "edit", edit.index, "file")), files)
+    plans = [_lay(patch, path, unit, grammar) for path, unit in works.items() if unit.reports]
+    plans += [FilePlan(add.file, None, add.content.encode(), (), ()) for add in adds]
+    planned = {plan.path: plan.after for plan in plans}
+    for condition in patch.postconditions:
+        assert condition.file is not None
+        if _applies(condition, files):
+            data = planned.get(condition.file)
+            if data is None:
+                data = files.read(condition.file, wanted_by=where(patch, "postcondition", condition.index, "file"))
+            _require(patch, condition, FileText(Source(data, path=condition.file), grammar.parse), files)
+    return PatchPlan(patch, tuple(plans))
+
+
+def upstreamed_by(patch: Patch, files: Files, grammar: Grammar) -> Condition | None:
+    """The first ``[[upstreamed]]`` that holds for the installed release, read before any edit; None if none does."""
+    for condition in patch.upstreamed:
+        if condition.versions is not None and not files.matches(condition.versions):
+            continue
+        if condition.file is None:
+            return condition
+        try:
+            data = files.read(condition.file, wanted_by=where(patch, "upstreamed", condition.index, "file"))
+        except PlanError:
+            continue
+        text = FileText(Source(data, path=condition.file), grammar.parse)
+        if _holds(condition, locate_condition(text, condition, patch).count):
+            return condition
+    return None
+
+
+def where(patch: Patch, table: str, index: int, key: str) -> str:
+    """``patches/x.toml:12: edit 2: `find```, the beginning of every message about a part of a patch."""
+    return place(patch, table, index, key).text
+
+
+def _applies(condition: Condition, files: Files) -> bool:
+    return condition.versions is None or files.matches(condition.versions)
+
+
+def _holds(condition: Condition, found: int) -> bool:
+    return found >= condition.at_least and (condition.at_most is None or found <= condition.at_most)
+
+
+def expected_count(at_least: int, at_most: int | None) -> str:
+    """``1``, ``0`` or ``2+``, as the patch file writes it."""
+    return f"{at_least}+" if at_most is None else str(at_least)
+
+
+def _require(patch: Patch, condition: Condition, text: FileText, files: Files) -> None:
+    located = locate_condition(text, condition, patch)
+    if _holds(condition, located.count):
+        return
+    expected = expected_count(condition.at_least, condition.at_most)
+    at = place(patch, condition.kind, condition.index, condition.anchor_key)
+    diagnosis = located.explain(expected, files.siblings, ())
+    on = "on the planned bytes" if condition.kind == "postcondition" else "before anything is written"
+    raise ConditionError(
+        "\n".join(
+            [
+                f"{at.text} matches {_times(located.count)} in {condition.file}, expected {expected} ({on})",
+                *diagnosis.lines,
+            ]
+        ),
+        code=condition.kind,
+        hint="the file is not what this patch was written for; nothing was written",
+        details={
+            **diagnosis.data,
+            **at.details,
+            "path": condition.file,
+            "line": located.first_line,
+            "found": located.count,
+            "expected": expected,
+        },
+    )
+
+
+def _plan_edit(patch: Patch, edit: Edit, work: _FileWork, files: Files) -> None:
+    located = locate(work.text, edit, patch)
+    if edit.action not in ("add_import", "probe") and located.count != edit.count:
+        at = place(patch, "edit", edit.index, edit.anchor_key)
+        others = sorted({e.versions for e in patch.edits if e.versions and e.versions != edit.versions})
+        diagnosis = located.explain(str(edit.count), files.siblings, others)
+        raise AnchorError(
+            "\n".join(
+                [
+                    f"{at.text} matches {_times(located.count)} in {work.text.source.path}, expected {edit.count}",
+                    *diagnosis.lines,
+                ]
+            ),
+            code="anchor-missing" if located.count == 0 else "anchor-count",
+            hint="correct the anchor in the patch file; nothing was written",
+            details={
+                **diagnosis.data,
+                **at.details,
+                "path": work.text.source.path,
+                "line": located.first_line,
+                "found": located.count,
+                "expected": edit.count,
+                "version": files.version,
+            },
+        )
+    source = work.text.source
+    chosen = located.found if edit.nth is None else (located.found[edit.nth - 1],)
+    work.splices += located.splices(chosen)
+    if edit.match is not None:
+        work.proofs += [(found, edit.action, edit.text) for found in chosen]
+    work.reports.append(
+        EditReport(
+            edit.index,
+            edit.action,
+            tuple(
+                MatchReport(
+                    source.line(found.span.start), source.column(found.span.start), work.text.scope_at(found.span.start)
+                )
+                for found in chosen
+            ),
+        )
+    )
+
+
+def _times(number: int) -> str:
+    return {0: "nowhere", 1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def _lay(patch: Patch, path: str, work: _FileWork, grammar: Grammar) -> FilePlan:
+    source = work.text.source
+    structural = {edit.index for edit in patch.edits if edit.action in ("add_import", "probe")}
+    splices = sorted(work.splices, key=lambda s: (s.start, s.end, s.side, s.edit))
+    check_overlaps(patch, source, splices, structural)
+    after, done = source.render(splices)
+    if work.proofs:
+        from patchkit.edit.proof import prove
+
+        try:
+            text = Source(after, path=path).text
+            only_syntax = len(work.proofs) == sum(len(report.matches) for report in work.reports)
+            prove(work.text.outline(), work.proofs, text, grammar.parse, complete=only_syntax)
+        except PlanError as error:
+            error.details.setdefault("path", path)
+            raise
+    assert source.data is not None
+    return FilePlan(path, source.data, after, tuple(done), tuple(work.reports))
+
+
+def check_overlaps(patch: Patch, source: Source, splices: Sequence[Splice], structural: set[int]) -> None:
+    """Refuse splices (sorted) of which two touch the same text or insert at the same point in no given order.
+
+    Raises:
+        PlanError: ``overlap``.
+    """
+    previous: Splice | None = None
+    for splice in splices:
+        if previous is not None:
+            overlapping = splice.start < previous.end
+            same_point = splice.start == splice.end == previous.start == previous.end
+            ordered = splice.side != previous.side or {splice.edit, previous.edit} <= structural
+            if overlapping or (same_point and not ordered):
+                line = source.line(splice.start)
+                what = "overlap" if overlapping else "insert at the same place"
+                names = (
+                    f"edits {previous.edit} and {splice.edit}"
+                    if previous.edit != splice.edit
+                    else f"two matches of edit {splice.edit}"
+                )
+                raise PlanError(
+                    f"{where(patch, 'edit', splice.edit, 'file')}: {names} {what} in {source.path}, line {line}",
+                    code="overlap",
+                    hint="make one edit of the two, or narrow their anchors until they do not touch the same text",
+                    details={
+                        **place(patch, "edit", splice.edit, "file").details,
+                        "path": source.path,
+                        "line": line,
+                        "edits": [previous.edit, splice.edit],
+                    },
+                )
+        if previous is None or splice.end >= previous.end:
+            previous = splice
+
+
+def check_parses(
+    patch: Patch, plans: Iterable[FilePlan], judge: Callable[[Mapping[str, bytes]], Mapping[str, object]]
+) -> None:
+    """Refuse a plan that makes a Python file that parsed before one that does not parse after.
+
+    Args:
+        patch: The patch that the plans belong to.
+        plans: Its files.
+        judge: The site's grammar: path to bytes in, path to a problem (``line``, ``column``, ``message``, ``text``) out.
+
+    Raises:
+        PlanError: ``syntax``.
+    """
+    python = [plan for plan in plans if plan.path.endswith((".py", ".pyi"))]
+    broken = judge({plan.path: plan.after for plan in python})
+    if not broken:
+        return
+    broken_before = judge({p.path: p.before for p in python if p.path in broken and p.before is not None})
+    for plan in python:
+        problem = broken.get(plan.path)
+        if problem is None or plan.path in broken_before:
+            continue
+        line = getattr(problem, "line", None)
+        message = getattr(problem, "message", "invalid syntax")
+        excerpt = getattr(problem, "text", None)
+        index = plan.edits[0].index if plan.edits else 1
+        table = "edit" if plan.edits else "add"
+        raise PlanError(
+            "\n".join(
+                [
+                    f"{where(patch, table, index, 'file')}: {plan.path} would not parse any more: {message} (line {line})",
+                    *([f"    {excerpt.strip()}"] if isinstance(excerpt, str) and excerpt.strip() else []),
+                ]
+            ),
+            code="syntax",
+            hint="correct the replacement text; nothing was written",
+            details={
+                **place(patch, table, index, "file").details,
+                "path": plan.path,
+                "line": line,
+                "reason": message,
+            },
+        )

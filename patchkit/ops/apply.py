@@ -1,0 +1,222 @@
+"""Apply patches: guards, plan, write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from patchkit.edit.plan import EditReport, PatchPlan, upstreamed_by
+from patchkit.errors import GuardError
+from patchkit.model.patch import Patch
+from patchkit.ops.catalog import check_unique_name
+from patchkit.ops.change import ChangeSet, Wanted, guard, plan_change
+from patchkit.ops.commit import commit_change
+from patchkit.ops.workspace import StackFiles, Workspace, digest
+from patchkit.runtime.ledger import check_files
+from patchkit.site.distribution import Distribution
+from patchkit.site.grammar import Grammar
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """One file of a patch's result; a hash is None where there is no file on that side."""
+
+    path: str
+    before_sha256: str | None
+    after_sha256: str | None
+    edits: tuple[EditReport, ...] = ()
+    before: bytes | None = None
+    after: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchResult:
+    """What happened to one patch.
+
+    ``action`` is "applied", "unchanged", "upstreamed", "skipped" or "reverted"; ``reason`` says why nothing was
+    written where nothing was.
+    """
+
+    name: str
+    action: str
+    files: tuple[FileResult, ...] = ()
+    reason: str | None = None
+    distribution: str | None = None
+    version: str | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a call did, patch by patch. ``written`` counts files; ``dry_run`` means that none was written."""
+
+    patches: list[PatchResult] = field(default_factory=list)
+    files: list[FileResult] = field(default_factory=list)
+    written: int = 0
+    dry_run: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def apply_patches(
+    workspace: Workspace,
+    patches: Sequence[Patch],
+    *,
+    dry_run: bool = False,
+    allow_known_bad: bool = False,
+) -> Outcome:
+    """Apply ``patches``, all or none.
+
+    One that is applied as it stands is left alone; one whose file changed since is taken out and put in anew.
+
+    Args:
+        workspace: The site.
+        patches: The patches, in the order wanted (``after`` may change it).
+        dry_run: Plan only.
+        allow_known_bad: Accept patches that are tagged ``known-bad``.
+
+    Raises:
+        GuardError: A guard or a conflict refuses.
+        PlanError: An anchor, a condition or the plan fails.
+        SiteError: The site conflicts.
+    """
+    check_unique_name(patches)
+    outcome = Outcome(dry_run=dry_run)
+    add: list[Wanted] = []
+    results: dict[str, PatchResult] = {}
+    upstreamed: dict[str, tuple[Patch, Distribution]] = {}
+    for patch in dict.fromkeys(patches):
+        _refuse_known_bad(patch, allow_known_bad)
+        try:
+            distribution, held = _prepare(workspace, patch)
+        except GuardError as error:
+            if patch.target.optional and error.code == "not-installed":
+                results[patch.name] = PatchResult(patch.name, "skipped", reason="its target is not installed")
+                continue
+            raise
+        where = (distribution.name, distribution.version)
+        if held is not None:
+            upstreamed[patch.name] = (patch, distribution)
+            results[patch.name] = PatchResult(patch.name, "upstreamed", (), held, *where)
+        elif is_applied(workspace, patch):
+            results[patch.name] = PatchResult(patch.name, "unchanged", (), "applied already", *where)
+        else:
+            add.append(Wanted(patch, distribution))
+    check_conflicts(workspace, [wanted.patch for wanted in add])
+    drop = [name for name in upstreamed if name in {p.name for p in workspace.ledger.patches}]
+    changes = plan_change(workspace, add=add, drop=drop) if add or drop else ChangeSet(list(workspace.ledger.patches))
+    for wanted in add:
+        plan = changes.plans[wanted.patch.name]
+        results[wanted.patch.name] = PatchResult(
+            wanted.patch.name,
+            "applied",
+            file_results(plan),
+            distribution=wanted.distribution.name,
+            version=wanted.distribution.version,
+        )
+    outcome.patches = [results[patch.name] for patch in dict.fromkeys(patches)]
+    outcome.files = changed_files(changes)
+    if not dry_run:
+        outcome.written = commit_change(
+            workspace, changes, command="apply", names=[p.name for p in patches], upstreamed=upstreamed
+        )
+    return outcome
+
+
+def _refuse_known_bad(patch: Patch, allowed: bool) -> None:
+    if "known-bad" in patch.tags and not allowed:
+        raise GuardError(
+            f"{patch.name}: is marked known-bad: {patch.summary}",
+            code="known-bad",
+            hint="`patchkit show " + patch.name + "` says why; --allow-known-bad applies it all the same",
+            details={"patch": patch.name, "tags": list(patch.tags)},
+        )
+
+
+def _prepare(workspace: Workspace, patch: Patch) -> tuple[Distribution, str | None]:
+    """The target's distribution, and why the patch is upstreamed there (None: it is not)."""
+    if patch.upstreamed:
+        # Asked before the version guard: a release that has the change is as a rule past the patch's own range.
+        distribution = workspace.distribution(patch.target.name)
+        if distribution is not None and not distribution.editable:
+            reason = upstream_reason(workspace, patch, distribution)
+            if reason is not None:
+                return distribution, reason
+    guarded = guard(workspace, patch)
+    return guarded.distribution, None
+
+
+def upstream_reason(workspace: Workspace, patch: Patch, distribution: Distribution) -> str | None:
+    """Why the installed release already has the change of ``patch``, in words; None when it has not."""
+    if not patch.upstreamed:
+        return None
+    files = StackFiles(workspace, distribution, {})
+    held = upstreamed_by(patch, files, Grammar(workspace.site))
+    if held is None:
+        return None
+    if held.file is None:
+        return f"{distribution.name} {distribution.version} has the change ({held.versions})"
+    return f"{distribution.name} {distribution.version} has the change already (in {held.file})"
+
+
+def is_applied(workspace: Workspace, patch: Patch) -> bool:
+    """Whether the ledger has exactly this patch, on the install that is there, with every byte in place."""
+    recorded = workspace.ledger.patch(patch.name)
+    if recorded is None or recorded.digest != patch.digest or not workspace.in_force(recorded):
+        return False
+    states = check_files(workspace.site.home, workspace.ledger.to_json())
+    return all(states.get(key) == "applied" for key in recorded.files)
+
+
+def check_conflicts(workspace: Workspace, add: Sequence[Patch]) -> None:
+    """Refuse patches that must not be applied together, whichever of the two says so.
+
+    Raises:
+        GuardError: ``conflict``.
+    """
+    names = {patch.name for patch in add}
+    applied = {p.name: p for p in workspace.ledger.patches if p.name not in names and workspace.in_force(p)}
+    for patch in add:
+        for other in patch.target.conflicts:
+            if other in names or other in applied:
+                _refuse_conflict(patch.name, other, other in applied)
+        for recorded in applied.values():
+            if patch.name in recorded.conflicts:
+                _refuse_conflict(patch.name, recorded.name, True)
+
+
+def _refuse_conflict(name: str, other: str, applied: bool) -> None:
+    raise GuardError(
+        f"{name}: conflicts with {other}" + (", which is applied" if applied else ""),
+        code="conflict",
+        hint=f"take the other out first: patchkit revert {other}" if applied else "apply one of them",
+        details={"patch": name, "conflicts": other},
+    )
+
+
+def file_results(plan: PatchPlan) -> tuple[FileResult, ...]:
+    """A patch's files, with the bytes before and after this patch."""
+    return tuple(
+        FileResult(
+            file.path,
+            None if file.before is None else digest(file.before),
+            digest(file.after),
+            file.edits,
+            file.before,
+            file.after,
+        )
+        for file in plan.files
+    )
+
+
+def changed_files(changes: ChangeSet) -> list[FileResult]:
+    """The files whose bytes change, as they are and as they will be."""
+    return [
+        FileResult(
+            change.path,
+            None if change.current is None else digest(change.current),
+            None if change.target is None else digest(change.target),
+            (),
+            change.current,
+            change.target,
+        )
+        for change in changes.writes
+    ]

@@ -1,0 +1,328 @@
+"""From "these patches shall be on, those off" to a set of file changes and the ledger that goes with them.
+
+Apply, revert and sync are the same operation with other lists: the patches of every affected file are laid afresh,
+in order, from pristine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from patchkit.edit.plan import PatchPlan, check_parses, plan_patch
+from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitError, PlanError, SiteError
+from patchkit.model.load import parse_patch
+from patchkit.model.patch import Patch
+from patchkit.ops.workspace import FileStack, StackFiles, Workspace, digest
+from patchkit.site.distribution import Distribution
+from patchkit.site.grammar import Grammar
+from patchkit.site.guard import Guarded, check_guards
+from patchkit.state import blobs
+from patchkit.state.ledger import PatchEntry, key_of, scripts_of
+
+if TYPE_CHECKING:
+    from patchkit.edit.regions import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A patch that shall be on, with the distribution that its guards accepted."""
+
+    patch: Patch
+    distribution: Distribution
+
+
+@dataclass(slots=True)
+class FileChange:
+    """What one file holds and shall hold; None: no file. ``kept`` are hand edits that stay around our change."""
+
+    key: str
+    path: str
+    absolute: str
+    current: bytes | None
+    target: bytes | None
+    stack: FileStack | None
+    kept: bool = False
+    discarded: bytes | None = None
+    mode: int | None = None
+    mtime_ns: int | None = None
+
+
+@dataclass(slots=True)
+class ChangeSet:
+    """Everything that one call would write, and the patches as they will stand in the ledger."""
+
+    order: list[Wanted | PatchEntry]
+    plans: dict[str, PatchPlan] = field(default_factory=dict)
+    files: dict[str, FileChange] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
+
+    @property
+    def writes(self) -> list[FileChange]:
+        """The files whose bytes change."""
+        return [change for change in self.files.values() if change.current != change.target]
+
+
+def guard(workspace: Workspace, patch: Patch) -> Guarded:
+    """Check a patch's guards on the site.
+
+    Raises:
+        GuardError: With the patch's name and file.
+    """
+    try:
+        target = replace(patch.target, requires=()) if workspace.ignore_requires else patch.target
+        return check_guards(target, workspace.site)
+    except PatchkitError as error:
+        error.message = f"{patch.name}: {error.message}"
+        error.details.setdefault("patch", patch.name)
+        error.details.setdefault("patch_file", patch.path)
+        raise
+
+
+def ledger_patch(workspace: Workspace, recorded: PatchEntry) -> Patch:
+    """The patch as it was when it was applied, out of the ledger."""
+    data = blobs.get(workspace.site.home, recorded.digest, what=f"the patch {recorded.name}")
+    return parse_patch(data, f"{recorded.name}.toml")
+
+
+def plan_change(
+    workspace: Workspace,
+    *,
+    add: Sequence[Wanted] = (),
+    drop: Iterable[str] = (),
+    keep_hand_edits: bool = False,
+    force: bool = False,
+) -> ChangeSet:
+    """Plan that the patches ``add`` are on (afresh, where the ledger has them) and those named ``drop`` off.
+
+    Args:
+        workspace: The site.
+        add: Patches to lay; one that the ledger has under its name is taken out first and keeps its place.
+        drop: Names in the ledger to take out.
+        keep_hand_edits: Keep edits made by hand since, outside of what we wrote, instead of refusing.
+        force: Discard edits made by hand since.
+
+    Raises:
+        PatchkitError: Whatever does not fit; nothing has been written.
+    """
+    gone = set(drop)
+    new = {wanted.patch.name: wanted for wanted in add}
+    order: list[Wanted | PatchEntry] = [new.pop(p.name, p) for p in workspace.ledger.patches if p.name not in gone]
+    order += new.values()
+    order = _sorted_by_after(workspace, order)
+    changes = ChangeSet(order=order, dropped=sorted(gone))
+    affected = _affected(workspace, add, gone)
+    stacks: dict[str, FileStack] = {}
+    grammar = Grammar(workspace.site)
+    for item in order:
+        if isinstance(item, PatchEntry):
+            if item.name not in affected or not workspace.in_force(item):
+                continue
+            patch = ledger_patch(workspace, item)
+            distribution = workspace.distribution(item.distribution)
+            if distribution is None:
+                continue
+        else:
+            patch, distribution = item.patch, item.distribution
+        try:
+            changes.plans[patch.name] = _lay(workspace, patch, distribution, stacks, grammar)
+        except (AnchorError, ConditionError, PlanError, GuardError) as error:
+            if isinstance(item, PatchEntry):
+                others = sorted(gone | {wanted.patch.name for wanted in add})
+                error.message = (
+                    f"{item.name} is applied as well and would not fit any more after this change of "
+                    f"{', '.join(others)}:\n{error.message}"
+                )
+                error.hint = f"take {item.name} out in the same call: patchkit revert {' '.join([*others, item.name])}"
+            raise
+    touched = dict.fromkeys(stacks)
+    for recorded in workspace.ledger.patches:
+        if recorded.name in affected:
+            touched.update(dict.fromkeys(recorded.files))
+    for key in touched:
+        change = _file_change(workspace, key, stacks.get(key), keep_hand_edits=keep_hand_edits, force=force)
+        if change is not None:
+            changes.files[key] = change
+    return changes
+
+
+def _lay(
+    workspace: Workspace,
+    patch: Patch,
+    distribution: Distribution,
+    stacks: dict[str, FileStack],
+    grammar: Grammar,
+) -> PatchPlan:
+    files = StackFiles(workspace, distribution, stacks)
+    plan = plan_patch(patch, files, grammar)
+    check_parses(patch, plan.files, grammar.judge)
+    for file in plan.files:
+        label = f"{patch.path or patch.name}: "
+        stack = (
+            files.create(file.path, wanted_by=label.rstrip(": "))
+            if file.before is None
+            else files.open(file.path, wanted_by=label.rstrip(": "))
+        )
+        stack.layers.append((patch.name, file))
+    return plan
+
+
+def _affected(workspace: Workspace, add: Sequence[Wanted], gone: set[str]) -> set[str]:
+    """The ledger's patches that must be laid afresh: those named, and all that share files with them, directly or not."""
+    keys: set[str] = set()
+    for wanted in add:
+        named = [file for edit in wanted.patch.edits for file in edit.files]
+        named += [extra.file for extra in wanted.patch.adds]
+        base = wanted.distribution.base
+        keys.update(key_of(workspace.site.home, os.path.join(base, *path.split("/"))) for path in named)
+    names = gone | {wanted.patch.name for wanted in add}
+    pending = True
+    while pending:
+        pending = False
+        for recorded in workspace.ledger.patches:
+            shares = recorded.name in names or not keys.isdisjoint(recorded.files)
+            if shares and not (recorded.name in names and keys.issuperset(recorded.files)):
+                names.add(recorded.name)
+                keys.update(recorded.files)
+                pending = True
+    return names
+
+
+def _sorted_by_after(workspace: Workspace, order: Sequence[Wanted | PatchEntry]) -> list[Wanted | PatchEntry]:
+    """``order`` with every patch behind those that its ``after`` names, otherwise unchanged.
+
+    Raises:
+        GuardError: ``after-cycle``.
+    """
+    names = [_name(item) for item in order]
+    needs = {
+        _name(item): [n for n in (item.after if isinstance(item, PatchEntry) else item.patch.target.after) if n in names]
+        for item in order
+    }
+    done: list[Wanted | PatchEntry] = []
+    placed: set[str] = set()
+    rest = list(order)
+    while rest:
+        for item in rest:
+            if placed.issuperset(needs[_name(item)]):
+                break
+        else:
+            circle = ", ".join(_name(item) for item in rest)
+            raise GuardError(
+                f"the patches {circle} each want to come after another of them",
+                code="after-cycle",
+                hint="take one name out of an `after`",
+            )
+        rest.remove(item)
+        done.append(item)
+        placed.add(_name(item))
+    return done
+
+
+def _name(item: Wanted | PatchEntry) -> str:
+    return item.name if isinstance(item, PatchEntry) else item.patch.name
+
+
+def _file_change(
+    workspace: Workspace, key: str, stack: FileStack | None, *, keep_hand_edits: bool, force: bool
+) -> FileChange | None:
+    absolute = workspace.absolute(key)
+    current = workspace.current(absolute)
+    entry = workspace.entry_in_force(key)
+    path = key if stack is None else stack.path
+    if stack is None and entry is None:
+        return None  # another version was installed since: the file is not ours any more
+    pristine: bytes | None = None
+    if stack is not None:
+        target = stack.data
+        pristine = None if stack.pristine is None else stack.pristine.data
+    else:
+        assert entry is not None
+        pristine = None
+        if entry.pristine is not None:
+            pristine = blobs.get(workspace.site.home, entry.pristine.sha256, what=key)
+        target = pristine
+    change = FileChange(key, path, absolute, current, target, stack)
+    if stack is not None and stack.pristine is not None:
+        change.mode, restored = stack.pristine.mode, stack.pristine.mtime_ns
+    elif entry is not None and entry.pristine is not None:
+        change.mode, restored = entry.pristine.mode, entry.pristine.mtime_ns
+    else:
+        restored = None
+    ours = entry is not None and current is not None and digest(current) == entry.after.sha256
+    if ours or current == pristine or current == target:
+        if target == pristine:
+            change.mtime_ns = restored
+        return change
+    if force:
+        change.discarded = current
+        if target == pristine:
+            change.mtime_ns = restored
+        return change
+    if keep_hand_edits and entry is not None and current is not None:
+        change.target = _around_hand_edits(workspace, change, entry.after.sha256)
+        change.kept = True
+        return change
+    raise SiteError(
+        f"{path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
+        code="modified",
+        hint="see `patchkit diff`; `patchkit revert` keeps edits made outside of what patchkit wrote, "
+        "`patchkit revert --force` discards them",
+        details={"path": path, "state": "modified"},
+    )
+
+
+def _around_hand_edits(workspace: Workspace, change: FileChange, after_sha256: str) -> bytes:
+    """``target`` with the edits that were made by hand since we wrote the file.
+
+    Raises:
+        SiteError: ``hand-edit-inside``: one of them lies inside of what we wrote.
+    """
+    from patchkit.edit.regions import diff_script, merge
+
+    ours = blobs.get(workspace.site.home, after_sha256, what=change.path)
+    assert change.current is not None
+    if change.target is None:
+        conflicts = [(1, ours, change.current)]
+    else:
+        merged = merge(ours, _way(workspace, change, ours), diff_script(ours, change.current))
+        if isinstance(merged, bytes):
+            return merged
+        conflicts = [(ours.count(b"\n", 0, c.theirs.start) + 1, c.theirs.old, c.theirs.new) for c in merged]
+    shown = []
+    for line, old, new in conflicts[:3]:
+        shown.append(f"  line {line}, as patchkit wrote it:")
+        shown += [f"    - {text}" for text in _lines(old)]
+        shown.append("  as it is now:")
+        shown += [f"    + {text}" for text in _lines(new)]
+    raise SiteError(
+        "\n".join([f"{change.path}: was edited by hand inside of what patchkit wrote", *shown]),
+        code="hand-edit-inside",
+        hint="undo the hand edit, or discard it with --force",
+        details={"path": change.path, "state": "modified", "conflicts": [line for line, _, _ in conflicts]},
+    )
+
+
+def _way(workspace: Workspace, change: FileChange, ours: bytes) -> Script:
+    """The exact script from what we wrote to the target: the recorded splices undone, the remaining ones done."""
+    from patchkit.edit.regions import compose, diff_script, invert
+
+    entry = workspace.ledger.files[change.key]
+    if not entry.layers:
+        return diff_script(ours, change.target or b"")
+    pristine = b"" if entry.pristine is None else blobs.get(workspace.site.home, entry.pristine.sha256)
+    done: Script = ()
+    for _, splices in scripts_of(entry.layers, pristine, ours):
+        done = compose(done, tuple(splices))
+    wanted: Script = ()
+    for _, plan in change.stack.layers if change.stack is not None else []:
+        wanted = compose(wanted, plan.splices)
+    # A region that is taken out and put back as it was is not a change.
+    return tuple(splice for splice in compose(invert(done), wanted) if splice.old != splice.new)
+
+
+def _lines(data: bytes) -> list[str]:
+    text = data.decode("utf-8", "backslashreplace").split("\n")
+    return text[:12] + ([f"... and {len(text) - 12} lines more"] if len(text) > 12 else [])

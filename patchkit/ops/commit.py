@@ -1,0 +1,168 @@
+"""From a planned change to a transaction: the files, the ledger that goes with them, the line in the log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from patchkit.model.patch import Patch
+from patchkit.ops.change import ChangeSet, FileChange, Wanted
+from patchkit.ops.workspace import Workspace, digest
+from patchkit.site.distribution import Distribution
+from patchkit.state.ledger import (
+    Content,
+    FileEntry,
+    Ledger,
+    PatchEntry,
+    Pristine,
+    Stat,
+    Upstreamed,
+    key_of,
+    layers_of,
+)
+from patchkit.state.log import now
+from patchkit.state.transaction import Change, commit
+
+
+def commit_change(
+    workspace: Workspace,
+    changes: ChangeSet,
+    *,
+    command: str,
+    names: Sequence[str],
+    upstreamed: Mapping[str, tuple[Patch, Distribution]] | None = None,
+) -> int:
+    """Write ``changes`` and the ledger that records them, wholly or not at all.
+
+    Args:
+        workspace: The site, opened for writing.
+        changes: What to write.
+        command: The command's name, for the log.
+        names: The patches that the command was about, for the log.
+        upstreamed: Patches that the release has, which ``require`` shall accept from now on.
+
+    Returns:
+        The number of files written.
+
+    Raises:
+        SiteError: A file changed since it was planned, or the site cannot be written; nothing was changed.
+    """
+    home = workspace.site.home
+    ledger = _ledger(workspace, changes)
+    for name, (patch, distribution) in (upstreamed or {}).items():
+        info = key_of(home, distribution.info)
+        ledger = ledger.with_upstreamed(Upstreamed(name, distribution.normalized, distribution.version, info, patch.digest))
+    writes = changes.writes
+    if not writes and ledger == workspace.ledger:
+        return 0
+    commit(
+        home,
+        [
+            Change(change.key, change.absolute, change.current, change.target, change.mode, change.mtime_ns)
+            for change in writes
+        ],
+        ledger,
+        {"command": command, "patches": list(names)},
+        extra_blobs=_blobs(changes),
+        pycache_prefixes=_prefixes(workspace),
+    )
+    return len(writes)
+
+
+def _ledger(workspace: Workspace, changes: ChangeSet) -> Ledger:
+    home = workspace.site.home
+    old = workspace.ledger
+    entries: list[PatchEntry] = []
+    for item in changes.order:
+        if isinstance(item, PatchEntry):
+            entries.append(item)
+        else:
+            entries.append(_entry(workspace, item, changes))
+    files = dict(old.files)
+    for key, change in changes.files.items():
+        if change.stack is None or not change.stack.layers:
+            files.pop(key, None)
+        else:
+            files[key] = _file_entry(workspace, change)
+    named = {key for entry in entries for key in entry.files}
+    files = {key: entry for key, entry in files.items() if key in named}
+    fresh = {item.patch.name for item in changes.order if isinstance(item, Wanted)}
+    kept = tuple(u for u in old.upstreamed if u.name not in fresh and u.name not in changes.dropped)
+    return old._replace(patches=tuple(entries), files=_carried(home, files), upstreamed=kept)
+
+
+def _carried(home: str, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
+    return dict(sorted(files.items()))
+
+
+def _entry(workspace: Workspace, wanted: Wanted, changes: ChangeSet) -> PatchEntry:
+    home, patch, distribution = workspace.site.home, wanted.patch, wanted.distribution
+    plan = changes.plans[patch.name]
+    keys = tuple(
+        key for path in plan.files for key, change in changes.files.items() if _is(change, wanted, path.path)
+    )
+    target = patch.target
+    return PatchEntry(
+        name=patch.name,
+        digest=patch.digest,
+        source=os.path.abspath(patch.path) if patch.path else None,
+        summary=patch.summary,
+        distribution=distribution.normalized,
+        version=distribution.version,
+        info=key_of(home, distribution.info),
+        requirement=target.requirement,
+        applied_at=now(),
+        files=keys,
+        optional=target.optional,
+        conflicts=target.conflicts,
+        after=target.after,
+    )
+
+
+def _is(change: FileChange, wanted: Wanted, path: str) -> bool:
+    stack = change.stack
+    return stack is not None and stack.path == path and stack.distribution is wanted.distribution
+
+
+def _file_entry(workspace: Workspace, change: FileChange) -> FileEntry:
+    stack = change.stack
+    assert stack is not None and stack.data is not None
+    after = Content(digest(stack.data), len(stack.data))
+    pristine = None
+    if stack.pristine is not None:
+        found = stack.pristine
+        pristine = Pristine(digest(found.data), len(found.data), found.mode, found.mtime_ns)
+    known = workspace.ledger.files.get(change.key)
+    stat = None
+    if change.current == stack.data:  # not written: a file that is as it shall be
+        stat = known.stat if known is not None and known.after == after else Stat.of(change.absolute)
+    return FileEntry(
+        distribution=stack.distribution.normalized,
+        pristine=pristine,
+        witness="none" if stack.pristine is None else stack.pristine.witness,
+        after=after,
+        layers=layers_of((name, plan.splices) for name, plan in stack.layers),
+        stat=stat,
+        created_dirs=known.created_dirs if known is not None else (),
+    )
+
+
+def _blobs(changes: ChangeSet) -> list[bytes]:
+    """What the ledger refers to and no file holds: patch files, pristine bytes, and planned bytes under hand edits."""
+    blobs = [item.patch.data for item in changes.order if isinstance(item, Wanted)]
+    for change in changes.files.values():
+        stack = change.stack
+        if stack is not None and stack.layers:
+            if stack.pristine is not None:
+                blobs.append(stack.pristine.data)
+            assert stack.data is not None
+            blobs.append(stack.data)
+    return blobs
+
+
+def _prefixes(workspace: Workspace) -> list[str] | None:
+    from patchkit.state.bytecode import default_prefixes
+
+    interpreter = workspace.site.interpreter
+    prefix = interpreter.pycache_prefix if interpreter is not None else None
+    return list(dict.fromkeys([*default_prefixes(), *([prefix] if prefix else [])]))

@@ -1,0 +1,196 @@
+"""Looking without touching: the patches there are, one patch in words, the site's difference, the history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from patchkit.errors import PatchkitError, UsageError
+from patchkit.model.patch import Patch
+from patchkit.ops.apply import is_applied, upstream_reason
+from patchkit.ops.catalog import Catalog
+from patchkit.ops.change import guard
+from patchkit.ops.workspace import Workspace
+
+
+class Listed(NamedTuple):
+    """One patch of the catalogue: ``state`` is "applied", "available", "refused", "upstreamed" or "wrong"."""
+
+    name: str
+    path: str | None
+    origin: str
+    summary: str
+    requirement: str
+    state: str
+    wanted: bool
+    tags: tuple[str, ...]
+    reason: str | None
+
+
+def list_patches(workspace: Workspace, catalog: Catalog) -> list[Listed]:
+    """Every patch that can be named here, and those applied whose file is nowhere any more."""
+    wanted = catalog.project.wanted if catalog.project is not None else ()
+    listed: list[Listed] = []
+    seen: set[str] = set()
+    for name, path, origin in catalog.names():
+        seen.add(name)
+        try:
+            patch = catalog.load(path)
+        except PatchkitError as error:
+            first = error.message.partition("\n")[0]
+            listed.append(Listed(name, path, origin, "", "", "wrong", name in wanted, (), first))
+            continue
+        state, reason = _state(workspace, patch)
+        listed.append(
+            Listed(
+                name, path, origin, patch.summary, patch.target.requirement, state, name in wanted, patch.tags, reason
+            )
+        )
+    for recorded in workspace.ledger.patches:
+        if recorded.name not in seen:
+            listed.append(
+                Listed(
+                    recorded.name,
+                    recorded.source,
+                    "ledger",
+                    recorded.summary,
+                    recorded.requirement,
+                    "applied",
+                    recorded.name in wanted,
+                    (),
+                    "its patch file is not found any more; the ledger holds a copy",
+                )
+            )
+    return listed
+
+
+def _state(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
+    if is_applied(workspace, patch):
+        return "applied", None
+    if workspace.ledger.patch(patch.name) is not None:
+        return "drifted", "see `patchkit check`"
+    return compatibility(workspace, patch)
+
+
+def compatibility(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
+    """Whether the guards let ``patch`` through on this site: ("available"|"upstreamed"|"refused", why)."""
+    distribution = workspace.distribution(patch.target.name)
+    if distribution is None:
+        return "refused", f"{patch.target.name} is not installed"
+    try:
+        upstream = upstream_reason(workspace, patch, distribution)
+        if upstream is not None:
+            return "upstreamed", upstream
+        guard(workspace, patch)
+    except PatchkitError as error:
+        return "refused", error.message.partition("\n")[0]
+    return "available", None
+
+
+def describe(patch: Patch) -> list[str]:
+    """``patch`` in words: what it changes, where, and what must hold."""
+    lines = []
+    for edit in patch.edits:
+        files = ", ".join(edit.files)
+        place = f" in {edit.scope}" if edit.scope else ""
+        only = f" [only for {edit.versions}]" if edit.versions else ""
+        narrow = "".join(
+            f", {word} `{_short(text)}`"
+            for word, text in (("inside", edit.inside), ("after", edit.after), ("before", edit.before))
+            if text
+        )
+        lines.append(f"edit {edit.index}: {_deed(edit.action, edit.anchor_key, edit)}{place}{narrow} of {files}{only}")
+    for add in patch.adds:
+        only = f" [only for {add.versions}]" if add.versions else ""
+        lines.append(f"add {add.index}: new file {add.file}{only}")
+    for condition in (*patch.preconditions, *patch.postconditions):
+        anchor = _short(condition.find if condition.find is not None else condition.match or "")
+        number = f"{condition.at_least}+" if condition.at_most is None else str(condition.at_least)
+        when = "before" if condition.kind == "precondition" else "after"
+        place = f"{condition.scope} of " if condition.scope else ""
+        lines.append(f"{when}: `{anchor}` stands {number} times in {place}{condition.file}")
+    return lines
+
+
+def _deed(action: str, key: str, edit: Any) -> str:
+    anchor = edit.find if edit.find is not None else edit.match
+    number = "" if edit.count == 1 else f" ({edit.count} places)" if edit.nth is None else f" (number {edit.nth} of {edit.count})"
+    if action == "add_import":
+        return "import " + "; ".join(edit.imports)
+    if action == "probe":
+        return "report the first execution"
+    kind = "text" if key == "find" else "code"
+    verb = {
+        "replace": "replace",
+        "delete": "delete",
+        "wrap": "wrap",
+        "insert_before": "insert before",
+        "insert_after": "insert after",
+    }[action]
+    return f"{verb} {kind} `{_short(anchor or '')}`{number}"
+
+
+def _short(text: str) -> str:
+    lines = [line.strip() for line in text.strip().split("\n")]
+    first = lines[0][:60] + ("..." if len(lines[0]) > 60 else "")
+    return first + (f" (+{len(lines) - 1} lines)" if len(lines) > 1 else "")
+
+
+class FileDifference(NamedTuple):
+    """One file that differs from what was installed, with the patches on it. ``modified``: not as we wrote it."""
+
+    path: str
+    patches: tuple[str, ...]
+    modified: bool
+    pristine: bytes | None
+    current: bytes | None
+
+
+def differences(workspace: Workspace, names: Sequence[str] = ()) -> list[FileDifference]:
+    """The files of the ledger (of the patches ``names`` only), pristine against current.
+
+    Raises:
+        UsageError: A name is not applied.
+    """
+    from patchkit.ops.workspace import digest
+    from patchkit.state import blobs
+
+    recorded = {p.name: p for p in workspace.ledger.patches}
+    for name in names:
+        if name not in recorded:
+            raise UsageError(f"{name} is not applied", code="not-applied", hint=f"`patchkit apply {name} --dry-run --diff`")
+    chosen = [recorded[name] for name in names] if names else list(workspace.ledger.patches)
+    found = []
+    for key in dict.fromkeys(key for patch in chosen for key in patch.files):
+        entry = workspace.entry_in_force(key)
+        if entry is None:
+            continue
+        current = workspace.current(workspace.absolute(key))
+        pristine = None if entry.pristine is None else blobs.get(workspace.site.home, entry.pristine.sha256)
+        if current != pristine:
+            modified = current is None or digest(current) != entry.after.sha256
+            layers = tuple(layer.patch for layer in entry.layers) or tuple(p.name for p in chosen if key in p.files)
+            found.append(FileDifference(key, layers, modified, pristine, current))
+    return found
+
+
+def unified(path: str, before: bytes | None, after: bytes | None) -> str:
+    """A unified diff with git's ``a/`` and ``b/``; "" where nothing differs. Line breaks other than ``\\n`` are kept."""
+    import difflib
+
+    if before == after:
+        return ""
+    old, new = _split(before), _split(after)
+    names = ("/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}")
+    out = []
+    for line in difflib.unified_diff(old, new, *names):
+        out.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
+    return "".join(out)
+
+
+def _split(data: bytes | None) -> list[str]:
+    if not data:
+        return []
+    text = data.decode("utf-8", "backslashreplace")
+    lines = text.split("\n")
+    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

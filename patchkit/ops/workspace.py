@@ -1,0 +1,249 @@
+"""One site under work: its ledger, its distributions, and what every file holds and once held.
+
+This is where pristine bytes come from (DESIGN section 5): the file itself when its hash is RECORD's, else the
+ledger's copy. Bytes that are neither are never taken for pristine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from patchkit.errors import GuardError, PlanError, SiteError
+from patchkit.site.distribution import Distribution, find_distribution
+from patchkit.site.environment import Site
+from patchkit.site.guard import version_matches
+from patchkit.site.paths import ResolvedFile, key_of, resolve_added, resolve_file
+from patchkit.runtime.ledger import file_path, installed
+from patchkit.state import blobs
+from patchkit.state.ledger import FileEntry, Ledger, PatchEntry
+
+if TYPE_CHECKING:
+    from patchkit.edit.plan import FilePlan
+
+#: A patched file that is larger than this is refused: nobody's source, and the ledger would hold it twice.
+LARGEST_FILE = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Pristine:
+    """The bytes that the installer put there, and how that is known.
+
+    ``witness`` is "record" (RECORD's hash) or "none" (the distribution records no hash for the file).
+    """
+
+    data: bytes
+    witness: str
+    mode: int
+    mtime_ns: int
+
+
+@dataclass(slots=True)
+class FileStack:
+    """One file with the patches laid on it, in order. ``pristine`` is None for a file that a patch adds."""
+
+    key: str
+    path: str
+    absolute: str
+    distribution: Distribution
+    pristine: Pristine | None
+    layers: list[tuple[str, FilePlan]] = field(default_factory=list)
+
+    @property
+    def data(self) -> bytes | None:
+        """The bytes with every layer on."""
+        if self.layers:
+            return self.layers[-1][1].after
+        return None if self.pristine is None else self.pristine.data
+
+
+class Workspace:
+    """A site opened for one command.
+
+    ``ignore_requires`` leaves a target's ``requires`` unchecked, for environments that hold the target alone.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.ignore_requires = False
+        self.ledger = Ledger.load(site.home)
+        self._current: dict[str, bytes | None] = {}
+        self._distributions: dict[str, Distribution | None] = {}
+
+    def distribution(self, name: str) -> Distribution | None:
+        """The installed distribution of that name (any spelling)."""
+        if name not in self._distributions:
+            self._distributions[name] = find_distribution(self.site, name)
+        return self._distributions[name]
+
+    def absolute(self, key: str) -> str:
+        """The path of a ledger key."""
+        return file_path(self.site.home, key)
+
+    def current(self, absolute: str) -> bytes | None:
+        """What the file holds now; None when there is none.
+
+        Raises:
+            SiteError: ``unreadable``.
+        """
+        if absolute not in self._current:
+            try:
+                if os.path.getsize(absolute) > LARGEST_FILE:
+                    raise SiteError(
+                        f"{absolute}: larger than {LARGEST_FILE >> 20} MiB, which no source file is",
+                        code="too-large",
+                        hint="patchkit edits source files",
+                        details={"path": absolute},
+                    )
+                with open(absolute, "rb") as file:
+                    self._current[absolute] = file.read()
+            except FileNotFoundError:
+                self._current[absolute] = None
+            except OSError as error:
+                raise SiteError(
+                    f"{absolute}: cannot be read: {error.strerror}",
+                    code="unreadable",
+                    hint="check the file and your permissions",
+                    details={"path": absolute},
+                ) from None
+        return self._current[absolute]
+
+    def in_force(self, patch: PatchEntry) -> bool:
+        """Whether the install that ``patch`` was applied to is still the one that is there."""
+        return installed(self.site.home, patch.info)
+
+    def entry_in_force(self, key: str) -> FileEntry | None:
+        """The ledger's entry of a file, unless another version of its distribution has been installed since."""
+        entry = self.ledger.files.get(key)
+        if entry is None:
+            return None
+        owners = [p for p in self.ledger.patches if key in p.files]
+        return entry if any(self.in_force(p) for p in owners) else None
+
+    def pristine(self, resolved: ResolvedFile, distribution: Distribution) -> Pristine:
+        """The bytes that the installer put there.
+
+        Raises:
+            SiteError: ``modified``: the bytes are neither RECORD's nor ours; ``missing``; ``unreadable``.
+        """
+        current = self.current(resolved.absolute)
+        recorded = resolved.entry
+        entry = self.ledger.files.get(resolved.key)
+        if current is not None:
+            witness = recorded.matches(current) if recorded is not None else None
+            if witness is True:
+                status = os.stat(resolved.absolute)
+                mode, mtime = status.st_mode & 0o7777, status.st_mtime_ns
+                if entry is not None and entry.pristine is not None and digest(current) == entry.pristine.sha256:
+                    mtime = entry.pristine.mtime_ns
+                return Pristine(current, "record", mode, mtime)
+        if entry is not None and entry.pristine is not None:
+            ours = current is not None and digest(current) in (entry.after.sha256, entry.pristine.sha256)
+            if ours or self.entry_in_force(resolved.key) is not None:
+                data = blobs.get(self.site.home, entry.pristine.sha256, what=resolved.path)
+                if recorded is None or recorded.matches(data) is not False:
+                    return Pristine(data, entry.witness, entry.pristine.mode, entry.pristine.mtime_ns)
+        if current is None:
+            raise SiteError(
+                f"{resolved.absolute}: {distribution.name} {distribution.version} lists this file, and it is not there",
+                code="missing",
+                hint=f"reinstall {distribution.name} {distribution.version}",
+                details={"path": resolved.path},
+            )
+        if witness is None and entry is None:
+            status = os.stat(resolved.absolute)
+            return Pristine(current, "none", status.st_mode & 0o7777, status.st_mtime_ns)
+        raise SiteError(
+            f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: its bytes differ from "
+            "RECORD's hash, and patchkit did not write them",
+            code="modified",
+            hint=(
+                "somebody edited it, or the package cache it was installed from was written through: "
+                f"reinstall {distribution.name}=={distribution.version} without the cache, then apply again"
+            ),
+            details={"path": resolved.path, "state": "modified", "links": os.stat(resolved.absolute).st_nlink},
+        )
+
+
+class StackFiles:
+    """The files of one distribution, as the patch under plan finds them (``patchkit.edit.plan.Files``)."""
+
+    def __init__(self, workspace: Workspace, distribution: Distribution, stacks: dict[str, FileStack]) -> None:
+        self._workspace = workspace
+        self._distribution = distribution
+        self._stacks = stacks
+        self._by_path: dict[str, FileStack] = {
+            stack.path: stack for stack in stacks.values() if stack.distribution is distribution
+        }
+
+    @property
+    def version(self) -> str:
+        """The installed version."""
+        return self._distribution.version
+
+    def matches(self, specifier: str) -> bool:
+        """Whether the installed version satisfies ``specifier``."""
+        return version_matches(specifier, self._distribution.version)
+
+    def read(self, path: str, *, wanted_by: str) -> bytes:
+        """The file's bytes with the patches laid so far."""
+        stack = self._by_path.get(path)
+        if stack is None:
+            stack = self.open(path, wanted_by=wanted_by)
+        data = stack.data
+        assert data is not None
+        return data
+
+    def open(self, path: str, *, wanted_by: str) -> FileStack:
+        """The stack of one of the distribution's files, begun from pristine when it is new here."""
+        if path in self._by_path:
+            return self._by_path[path]
+        try:
+            resolved = resolve_file(self._distribution, path)
+        except (PlanError, SiteError) as error:
+            error.message = f"{wanted_by}: {error.message}"
+            raise
+        pristine = self._workspace.pristine(resolved, self._distribution)
+        stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, pristine)
+        self._by_path[path] = self._stacks[resolved.key] = stack
+        return stack
+
+    def create(self, path: str, *, wanted_by: str) -> FileStack:
+        """The stack of a file that a patch adds; it must not exist, unless an earlier apply of ours put it there."""
+        if path in self._by_path:
+            raise PlanError(
+                f"{wanted_by}: {path} already exists", code="exists", hint="edit it instead", details={"path": path}
+            )
+        absolute = os.path.join(self._distribution.base, *path.split("/"))
+        entry = self._workspace.ledger.files.get(key_of(self._workspace.site, absolute))
+        if entry is not None and entry.pristine is None and os.path.lexists(absolute):
+            resolved = ResolvedFile(path, absolute, key_of(self._workspace.site, absolute), None)
+        else:
+            try:
+                resolved = resolve_added(self._distribution, path)
+            except (PlanError, SiteError) as error:
+                error.message = f"{wanted_by}: {error.message}"
+                raise
+        stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, None)
+        self._by_path[path] = self._stacks[resolved.key] = stack
+        return stack
+
+    def siblings(self) -> Iterable[tuple[str, bytes]]:
+        """The distribution's Python files, for "it is over there"."""
+        for path in self._distribution.record.files():
+            if path.endswith((".py", ".pyi")):
+                try:
+                    resolved = resolve_file(self._distribution, path)
+                    data = self._workspace.current(resolved.absolute)
+                except (PlanError, SiteError, GuardError):
+                    continue
+                if data is not None:
+                    yield path, data
+
+
+def digest(data: bytes) -> str:
+    """SHA-256, in hex."""
+    return sha256(data).hexdigest()
