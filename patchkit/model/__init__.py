@@ -1,0 +1,1 @@
+"""The files that people write: types, loading, JSON Schema."""

@@ -98,13 +98,18 @@ class Target:
     conflicts: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The distribution's name, as the requirement spells it (PEP 508: it comes first)."""
+        text = self.requirement.strip()
+        return text[: next((at for at, c in enumerate(text) if not (c.isalnum() or c in "._-")), len(text))]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
     """One patch file, checked.
 
-    ``digest`` is the SHA-256 (hex) of the file's bytes and identifies the patch in the ledger; ``lines`` maps a
-    key path such as ``("edit", 2, "find")`` (tables 1-based) to its 1-based line in the file.
+    ``data`` is the file's bytes; ``digest`` is their SHA-256 (hex), which identifies the patch in the ledger.
     """
 
     name: str
@@ -119,9 +124,21 @@ class Patch:
     links: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     path: str | None = None
-    data: bytes = b""
+    data: bytes = field(default=b"", repr=False)
     digest: str = ""
-    lines: dict[tuple[str | int, ...], int] = field(default_factory=dict, repr=False, compare=False)
+    _lines: dict[tuple[str | int, ...], int] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def lines(self) -> dict[tuple[str | int, ...], int]:
+        """Every key path such as ``("edit", 2, "find")`` (tables 1-based) with its 1-based line in the file.
+
+        Found at the first call, out of ``data``: most runs never ask.
+        """
+        if self._lines is None:
+            from patchkit.model.lines import key_lines
+
+            object.__setattr__(self, "_lines", key_lines(self.data.decode("utf-8-sig", "replace")))
+        return self._lines or {}
 
     def line_of(self, *key: str | int) -> int | None:
         """The line of a key path, or of the nearest table above it that has one."""

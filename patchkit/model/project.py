@@ -1,0 +1,124 @@
+"""What a project wants: the ``[tool.patchkit]`` table of the nearest pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from patchkit.errors import PatchFileError
+from patchkit.model.document import Document, toml_type
+from patchkit.model.keys import NAME, Key, Table
+from patchkit.model.lines import KeyPath
+
+FILE = "pyproject.toml"
+
+PROJECT = Table(
+    "tool.patchkit",
+    "[tool.patchkit]",
+    "What patchkit does in this project.",
+    {
+        key.name: key
+        for key in (
+            Key(
+                "patches",
+                "string-or-strings",
+                "Folder of the project's patches, or several in the order of search, relative to this file.",
+                default="patches",
+                non_empty=True,
+                unique=True,
+                check="line",
+            ),
+            Key(
+                "apply",
+                "strings",
+                "The patches that the project wants in its environment; what `sync` brings about.",
+                default=(),
+                pattern=NAME,
+                unique=True,
+                check="name",
+            ),
+        )
+    },
+)
+"""The keys of ``[tool.patchkit]``."""
+
+
+class Project(NamedTuple):
+    """A project's list.
+
+    ``path`` is its pyproject.toml and ``root`` the folder of that, both absolute; ``patches`` are absolute folders,
+    which may not exist; ``wanted`` are the names under ``apply``. ``listed`` is False where there is no ``apply``
+    at all, which is not the same as wanting nothing.
+    """
+
+    path: str
+    root: str
+    patches: tuple[str, ...]
+    wanted: tuple[str, ...] = ()
+    listed: bool = False
+
+
+def load_project(start_dir: str) -> Project | None:
+    """The project that ``start_dir`` lies in: the nearest pyproject.toml, upwards, with a ``[tool.patchkit]`` table.
+
+    A file without that table is passed over, and so is one that cannot be read or is not TOML, unless it is the
+    very nearest and mentions the table.
+
+    Raises:
+        PatchFileError: The table is wrong, or the nearest file that seems to have one is not TOML.
+    """
+    folder = os.path.abspath(start_dir)
+    nearest = True
+    while True:
+        path = os.path.join(folder, FILE)
+        data = _read(path)
+        if data is not None:
+            project = _project(path, data, strict=nearest)
+            if project is not None:
+                return project
+            nearest = False
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def _read(path: str) -> bytes | None:
+    """The bytes of a file; None where there is none, b"" where it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return b""
+
+
+def _project(path: str, data: bytes, *, strict: bool) -> Project | None:
+    if b"patchkit" not in data:  # spares the parse, and tomllib's import
+        return None
+    try:
+        document = Document(data, path)
+    except PatchFileError:
+        if strict and b"tool.patchkit" in data:
+            raise
+        return None
+    tool = document.root.get("tool")
+    if not isinstance(tool, dict) or "patchkit" not in tool:
+        return None
+    raw: Any = tool["patchkit"]
+    at: KeyPath = ("tool", "patchkit")
+    if not isinstance(raw, dict):
+        document.table_problem(at, at, f"expected a table [tool.patchkit], found {toml_type(raw)}")
+        raw = {}
+    values = document.read(raw, at, PROJECT).values
+    document.finish()
+    root = os.path.dirname(path)
+    folders = values.get("patches", ("patches",))
+    return Project(
+        path=path,
+        root=root,
+        patches=tuple(os.path.normpath(os.path.join(root, folder)) for folder in folders),
+        wanted=values.get("apply", ()),
+        listed="apply" in values,
+    )
