@@ -106,6 +106,7 @@ class Located:
     pattern: Pattern | None
     edit: Edit | None
     patch: Patch
+    key: str | None = None
 
     @property
     def count(self) -> int:
@@ -134,11 +135,19 @@ class Located:
             expected=expected,
             pattern=self.pattern,
             parse=self.text.parse,
+            key=self.key,
+            settable=self._settable(),
         )
         if self.found:
             return explain_many(problem, [found.span for found in self.found])
         others = ((path, data) for path, data in siblings() if path != self.text.source.path)
         return explain_none(problem, siblings=lambda: others, other_versions=other_versions)
+
+    def _settable(self) -> tuple[str, ...]:
+        """The keys of the patch file that a remedy may name: a neighbour's anchor has none, a condition no ``nth``."""
+        if self.key is not None:
+            return ()
+        return ("scope", "inside", "count") if self.edit is None else ("scope", "inside", "count", "nth")
 
     def splices(self, chosen: Sequence[Found]) -> list[Splice]:
         """The changes that the edit makes at ``chosen``."""
@@ -252,7 +261,7 @@ class _Locator:
                 self._absent(
                     "inside",
                     f"no statement `{inside}`" + (f" in {scope}" if scope else ""),
-                    explain_inside(outline, inside),
+                    explain_inside(outline, inside, regions=whole, parse=self.text.parse),
                 )
             whole = narrowed
         return whole
@@ -270,7 +279,7 @@ class _Locator:
         found = self.search(None if syntax else anchor, pattern, regions)
         if len(found) != 1:
             at = place(self.patch, self.table, self.index, key)
-            located = Located(self.text, found, regions, anchor, None, None, pattern, None, self.patch)
+            located = Located(self.text, found, regions, anchor, None, None, pattern, None, self.patch, key)
             diagnosis = located.explain("1", lambda: (), ())
             count = "is not there" if not found else f"matches {len(found)} times"
             raise AnchorError(
