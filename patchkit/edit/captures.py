@@ -205,14 +205,14 @@ class Locator:
             raise ValueError(f"no {word!r} among the parameters")
         key, value = group.get("key"), group.get("value")
         if isinstance(value, str):
-            end = self._word(value, container)
+            last = self._word(value, container)
         else:
-            end = self.outer(self.own(value), container, field)
+            last = self.outer(self.own(value), container, field)
         if group.label == "kwd":
-            return Span(self._before(end.start, container, field, 2), end.end)
+            return Span(self._before(last.start, container, field, 2), last.end)
         if key is None:
-            return Span(self._before(end.start, container, field, 1), end.end)
-        return Span(self.outer(self.own(key), container, field).start, end.end)
+            return Span(self._before(last.start, container, field, 1), last.end)
+        return Span(self.outer(self.own(key), container, field).start, last.end)
 
     def _decorator(self, node: Any) -> Span:
         """A decorator from its ``@`` to its end."""
@@ -276,10 +276,10 @@ class Locator:
     def _is_list(self, span: Span, nodes: tuple[Any, ...]) -> bool:
         """True where the text of ``span`` is that list of arguments (for code within f-strings)."""
         try:
-            call = self.parse(f"_(\n{self.text[span.start : span.end]}\n)").body[0].value  # type: ignore[attr-defined]
+            call: Any = self.parse(f"_(\n{self.text[span.start : span.end]}\n)").body[0]
         except PARSE_ERRORS:
             return False
-        return same(list(nodes), [*call.args, *call.keywords])
+        return same(list(nodes), [*call.value.args, *call.value.keywords])
 
     def _name(self, binding: Binding) -> Capture:
         value = binding.siblings[binding.start]

@@ -37,7 +37,7 @@ def fill_statements(
         body = _parse(f"if 1:\n{text}" if indent else text, parse)
         if body is None or not indent:
             return body
-        return body[0].body if len(body) == 1 and not body[0].orelse else None  # type: ignore[no-any-return]
+        return body[0].body if len(body) == 1 and not body[0].orelse else None
 
     return _settle(template, pieces, indent, unit, read)
 

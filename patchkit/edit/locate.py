@@ -7,7 +7,6 @@ tree makes one: a text anchor without ``scope`` and ``inside`` works on files th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from patchkit.edit.source import Source, Splice
@@ -93,20 +92,36 @@ class FileText:
         return scope
 
 
-@dataclass(slots=True)
 class Located:
-    """Every match of one anchor in one file, and what to do with them."""
+    """Every match of one anchor in one file, and what to do with them.
 
-    text: FileText
-    found: list[Found]
-    regions: Sequence[Span]
-    anchor: str
-    scope: str | None
-    inside: str | None
-    pattern: Pattern | None
-    edit: Edit | None
-    patch: Patch
-    key: str | None = None
+    ``edit`` is None for a condition's anchor and for a neighbour's, whose ``key`` is ``after`` or ``before``.
+    """
+
+    def __init__(
+        self,
+        text: FileText,
+        found: list[Found],
+        regions: Sequence[Span],
+        anchor: str,
+        *,
+        patch: Patch,
+        pattern: Pattern | None,
+        edit: Edit | None = None,
+        scope: str | None = None,
+        inside: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        self.text = text
+        self.found = found
+        self.regions = regions
+        self.anchor = anchor
+        self.scope = scope
+        self.inside = inside
+        self.pattern = pattern
+        self.edit = edit
+        self.patch = patch
+        self.key = key
 
     @property
     def count(self) -> int:
@@ -215,7 +230,9 @@ def locate(text: FileText, edit: Edit, patch: Patch) -> Located:
     else:
         found = locator.search(edit.find, pattern, regions)
     anchor = edit.find if edit.find is not None else edit.match or ""
-    return Located(text, found, regions, anchor, edit.scope, edit.inside, pattern, edit, patch)
+    return Located(
+        text, found, regions, anchor, patch=patch, pattern=pattern, edit=edit, scope=edit.scope, inside=edit.inside
+    )
 
 
 def locate_condition(text: FileText, condition: Condition, patch: Patch) -> Located:
@@ -230,7 +247,9 @@ def locate_condition(text: FileText, condition: Condition, patch: Patch) -> Loca
     pattern = None if condition.match is None else locator.pattern(condition.match, "match")
     found = locator.search(condition.find, pattern, regions)
     anchor = condition.find if condition.find is not None else condition.match or ""
-    return Located(text, found, regions, anchor, condition.scope, condition.inside, pattern, None, patch)
+    return Located(
+        text, found, regions, anchor, patch=patch, pattern=pattern, scope=condition.scope, inside=condition.inside
+    )
 
 
 class _Locator:
@@ -279,7 +298,7 @@ class _Locator:
         found = self.search(None if syntax else anchor, pattern, regions)
         if len(found) != 1:
             at = place(self.patch, self.table, self.index, key)
-            located = Located(self.text, found, regions, anchor, None, None, pattern, None, self.patch, key)
+            located = Located(self.text, found, regions, anchor, patch=self.patch, pattern=pattern, key=key)
             diagnosis = located.explain("1", lambda: (), ())
             count = "is not there" if not found else f"matches {len(found)} times"
             raise AnchorError(

@@ -38,12 +38,12 @@ class Found(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A node that a pattern may match; ``siblings[index]`` for statements, ``literal`` the f-string around it."""
+    """A node that a pattern may match; ``siblings[position]`` for statements, ``literal`` the f-string around it."""
 
     node: Any
     owner: Any
     siblings: list[Any] | None
-    index: int
+    position: int
     literal: Any
 
 
@@ -84,10 +84,10 @@ def find_pattern(outline: Outline, pattern: Pattern, regions: AbstractSequence[S
                 continue
             if pattern.is_expression:
                 goal = (pattern.items.items[0], entry.node)
-            elif entry.siblings is None or len(entry.siblings) - entry.index < pattern.items.rest[0]:
+            elif entry.siblings is None or len(entry.siblings) - entry.position < pattern.items.rest[0]:
                 continue
             else:
-                goal = (_Tail(pattern.items, 0, False), _Items(entry.owner, "", entry.siblings, entry.index))
+                goal = (_Tail(pattern.items, 0, False), _Items(entry.owner, "", entry.siblings, entry.position))
             solved = _solve(*goal)
             if solved is not None:
                 match = _found(locator, pattern, entry, solved, trees)
@@ -106,7 +106,7 @@ def _found(locator: Locator, pattern: Pattern, entry: _Entry, solved: _Solution,
         span, exact = locator.expression(entry.node, entry.literal)
         return Found(span, (entry.node,), captures, entry.owner, exact)
     assert entry.siblings is not None
-    nodes = tuple(entry.siblings[entry.index : solved.stop])
+    nodes = tuple(entry.siblings[entry.position : solved.stop])
     start = locator.outline.span(nodes[0]).start
     first = pattern.items.items[0]
     if isinstance(first, Node) and getattr(nodes[0], "decorator_list", None):
@@ -331,7 +331,7 @@ class _Search:
                     return _FAIL
                 rest = (_Tail(part, 0, True), _Items(given, name, value, 0), rest)
             elif isinstance(part, Index):
-                elements = value.elts if name_of(value) == "Tuple" else [value]
+                elements = getattr(value, "elts", [value]) if name_of(value) == "Tuple" else [value]
                 rest = (_Tail(part.sequence, 0, True), _Items(given, name, elements, 0), rest)
             elif isinstance(part, Dotted):
                 if not isinstance(value, str) or not self._dotted(part, value, given, name):

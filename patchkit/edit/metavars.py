@@ -31,7 +31,6 @@ class Slot(NamedTuple):
     the name within that; ``wrapped`` is True where ``code`` is more than the identifier.
     """
 
-    index: int
     name: str | None
     many: bool
     identifier: str
@@ -91,7 +90,7 @@ def encode(text: str) -> Encoded:
         name: str | None = token.text[3 if many else 1 :]
         line = text.count("\n", 0, token.start) + 1
         slots[identifier] = Slot(
-            len(slots), None if name in ("", "_") else name, many, identifier, code[position], form != "{}", line
+            None if name in ("", "_") else name, many, identifier, code[position], form != "{}", line
         )
     out, at = [], 0
     for position, new in code.items():

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from patchkit.edit.locate import FileText, locate, locate_condition, place
 from patchkit.edit.source import ByteSplice, Source, Splice
+from patchkit.edit.spans import Found
 from patchkit.errors import AnchorError, ConditionError, GuardError, PlanError
 from patchkit.model.patch import Action, Condition, Edit, Patch
 
@@ -52,8 +52,7 @@ class Files(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class MatchReport:
+class MatchReport(NamedTuple):
     """Where an edit matched: 1-based line and column; the scope is worked out when asked for."""
 
     line: int
@@ -61,8 +60,7 @@ class MatchReport:
     scope: Callable[[], str]
 
 
-@dataclass(frozen=True, slots=True)
-class EditReport:
+class EditReport(NamedTuple):
     """One edit's matches in one file."""
 
     index: int
@@ -70,8 +68,7 @@ class EditReport:
     matches: tuple[MatchReport, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FilePlan:
+class FilePlan(NamedTuple):
     """What one patch does to one file: ``before`` is None for a file it adds."""
 
     path: str
@@ -81,8 +78,7 @@ class FilePlan:
     edits: tuple[EditReport, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchPlan:
+class PatchPlan(NamedTuple):
     """What one patch does. ``upstreamed`` names the condition by which the release already has the change."""
 
     patch: Patch
@@ -90,12 +86,12 @@ class PatchPlan:
     upstreamed: Condition | None = None
 
 
-@dataclass(slots=True)
 class _FileWork:
-    text: FileText
-    splices: list[Splice] = field(default_factory=list)
-    reports: list[EditReport] = field(default_factory=list)
-    proofs: list[tuple[object, Action, str]] = field(default_factory=list)
+    def __init__(self, text: FileText) -> None:
+        self.text = text
+        self.splices: list[Splice] = []
+        self.reports: list[EditReport] = []
+        self.proofs: list[tuple[Found, Action, str]] = []
 
 
 def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
@@ -113,7 +109,7 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
     edits = [edit for edit in patch.edits if edit.versions is None or files.matches(edit.versions)]
     adds = [add for add in patch.adds if add.versions is None or files.matches(add.versions)]
     if not edits and not adds:
-        known = sorted({part.versions for part in (*patch.edits, *patch.adds) if part.versions})
+        known = sorted({*(e.versions for e in patch.edits if e.versions), *(a.versions for a in patch.adds if a.versions)})
         raise GuardError(
             f"{patch.name}: has no edit for version {files.version}; it has edits for {' and '.join(known)}",
             code="versions",

@@ -184,7 +184,7 @@ class Builder:
         piece = self._piece(slot)
         if piece is None:
             return node
-        value = piece.nodes[0] if piece.nodes else None
+        value: Any = piece.nodes[0] if piece.nodes else None
         if name_of(value).startswith("Match"):
             return value
         if name_of(value) == "Name":
@@ -277,15 +277,15 @@ class Builder:
     def _Call(self, node: Any) -> Any:
         new = copy.copy(node)
         new.func = self.node(node.func)
-        self._arguments(new, node, "args")
+        self._call_arguments(new, node, "args")
         return new
 
     def _ClassDef(self, node: Any) -> Any:
         new = self._copy(node, ("bases", "keywords"))
-        self._arguments(new, node, "bases")
+        self._call_arguments(new, node, "bases")
         return new
 
-    def _arguments(self, new: Any, node: Any, field: str) -> None:
+    def _call_arguments(self, new: Any, node: Any, field: str) -> None:
         merged = self._list(dict(view(node)[1])["arguments"], "arguments")
         setattr(new, field, [argument for argument in merged if name_of(argument) != "keyword"])
         new.keywords = [argument for argument in merged if name_of(argument) == "keyword"]

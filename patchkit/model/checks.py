@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from patchkit.model.keys import BODY
+from patchkit.model.requirement import parse_requirement
 
 # C0 and C1 controls; the marks, overrides and isolates that reorder text on a screen (UAX #9); U+2028 and U+2029,
 # which some terminals and loggers take for line breaks; the byte order mark.
@@ -115,20 +116,18 @@ def specifier(text: str) -> Complaint | None:
 
 def requirement(text: str) -> Complaint | None:
     """A PEP 508 requirement that can be held against what is installed: no URL, no extras."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
     unfit = _unprintable(text) or _overlong(text)
     if unfit:
         return unfit
     try:
-        parsed = Requirement(text)
-    except (InvalidRequirement, RecursionError) as error:
-        reason = str(error).partition("\n")[0] if isinstance(error, InvalidRequirement) else "nested too deeply"
+        parsed = parse_requirement(text)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).partition("\n")[0] if isinstance(error, ValueError) else "nested too deeply"
         return Complaint(f"{quote(text)} is not a PEP 508 requirement: {reason}")
     if parsed.url:
         return Complaint(f"{quote(text)} names a URL: a guard is a name, version specifiers and a marker")
     if parsed.extras:
-        extras = ",".join(sorted(parsed.extras))
+        extras = ",".join(parsed.extras)
         return Complaint(
             f"extras such as [{extras}] cannot be told from what is installed: name the distribution alone"
         )

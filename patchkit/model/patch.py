@@ -6,15 +6,15 @@ These types hold no behaviour beyond reading themselves; :mod:`patchkit.model.lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 Action = Literal["replace", "insert_before", "insert_after", "delete", "wrap", "add_import", "probe"]
 ConditionKind = Literal["precondition", "postcondition", "upstreamed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(NamedTuple):
     """A before/after pair that ``lint`` runs without a site."""
 
     index: int
@@ -22,8 +22,7 @@ class Example:
     after: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(NamedTuple):
     """One change at one place, in each of ``files``.
 
     ``find`` (text edit) and ``match`` (syntax edit) exclude each other; ``add_import`` and ``probe`` have
@@ -53,8 +52,7 @@ class Edit:
         return "find" if self.find is not None else "match" if self.match is not None else self.action
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(NamedTuple):
     """Something that must hold of a file: ``find`` or ``match`` counts between ``at_least`` and ``at_most``.
 
     ``at_most`` is None for "N+". An ``upstreamed`` condition may have no anchor at all, only ``versions``.
@@ -77,8 +75,7 @@ class Condition:
         return "match" if self.match is not None else "find"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Add:
+class Add(NamedTuple):
     """A new file, removed again by revert."""
 
     index: int
@@ -87,8 +84,7 @@ class Add:
     versions: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(NamedTuple):
     """What the patch is for, as PEP 508 requirements, and how it gets on with other patches."""
 
     requirement: str
@@ -105,8 +101,7 @@ class Target:
         return text[: next((at for at, c in enumerate(text) if not (c.isalnum() or c in "._-")), len(text))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
+class Patch(NamedTuple):
     """One patch file, checked.
 
     ``data`` is the file's bytes; ``digest`` is their SHA-256 (hex), which identifies the patch in the ledger.
@@ -124,21 +119,16 @@ class Patch:
     links: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     path: str | None = None
-    data: bytes = field(default=b"", repr=False)
+    data: bytes = b""
     digest: str = ""
-    _lines: dict[tuple[str | int, ...], int] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
-    def lines(self) -> dict[tuple[str | int, ...], int]:
+    def lines(self) -> Mapping[tuple[str | int, ...], int]:
         """Every key path such as ``("edit", 2, "find")`` (tables 1-based) with its 1-based line in the file.
 
         Found at the first call, out of ``data``: most runs never ask.
         """
-        if self._lines is None:
-            from patchkit.model.lines import key_lines
-
-            object.__setattr__(self, "_lines", key_lines(self.data.decode("utf-8-sig", "replace")))
-        return self._lines or {}
+        return _lines_of(self.data)
 
     def line_of(self, *key: str | int) -> int | None:
         """The line of a key path, or of the nearest table above it that has one."""
@@ -147,3 +137,10 @@ class Patch:
             if line is not None:
                 return line
         return None
+
+
+@lru_cache(maxsize=8)
+def _lines_of(data: bytes) -> Mapping[tuple[str | int, ...], int]:
+    from patchkit.model.lines import key_lines
+
+    return key_lines(data.decode("utf-8-sig", "replace"))

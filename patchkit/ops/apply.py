@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from patchkit.edit.plan import EditReport, PatchPlan, upstreamed_by
 from patchkit.errors import GuardError
@@ -17,8 +17,7 @@ from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
 
 
-@dataclass(frozen=True, slots=True)
-class FileResult:
+class FileResult(NamedTuple):
     """One file of a patch's result; a hash is None where there is no file on that side."""
 
     path: str
@@ -29,8 +28,7 @@ class FileResult:
     after: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PatchResult:
+class PatchResult(NamedTuple):
     """What happened to one patch.
 
     ``action`` is "applied", "unchanged", "upstreamed", "skipped" or "reverted"; ``reason`` says why nothing was
@@ -45,15 +43,15 @@ class PatchResult:
     version: str | None = None
 
 
-@dataclass(slots=True)
 class Outcome:
     """What a call did, patch by patch. ``written`` counts files; ``dry_run`` means that none was written."""
 
-    patches: list[PatchResult] = field(default_factory=list)
-    files: list[FileResult] = field(default_factory=list)
-    written: int = 0
-    dry_run: bool = False
-    notes: list[str] = field(default_factory=list)
+    def __init__(self, *, dry_run: bool = False) -> None:
+        self.dry_run = dry_run
+        self.patches: list[PatchResult] = []
+        self.files: list[FileResult] = []
+        self.written = 0
+        self.notes: list[str] = []
 
 
 def apply_patches(

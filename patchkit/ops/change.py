@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from patchkit.edit.plan import PatchPlan, check_parses, plan_patch
 from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitError, PlanError, SiteError
@@ -20,23 +19,25 @@ from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
 from patchkit.site.guard import Guarded, check_guards
 from patchkit.state import blobs
-from patchkit.state.ledger import PatchEntry, key_of, scripts_of
+from patchkit.state.ledger import FileEntry, PatchEntry, key_of, scripts_of
 
 if TYPE_CHECKING:
     from patchkit.edit.regions import Script
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A patch that shall be on, with the distribution that its guards accepted."""
 
     patch: Patch
     distribution: Distribution
 
 
-@dataclass(slots=True)
-class FileChange:
-    """What one file holds and shall hold; None: no file. ``kept`` are hand edits that stay around our change."""
+class FileChange(NamedTuple):
+    """What one file holds and shall hold; None: no file.
+
+    ``kept`` says that hand edits stay around our change, ``discarded`` holds the bytes that ``force`` throws away.
+    ``mode`` and ``mtime_ns`` are those of the result; None: as they are, and now.
+    """
 
     key: str
     path: str
@@ -44,20 +45,20 @@ class FileChange:
     current: bytes | None
     target: bytes | None
     stack: FileStack | None
+    mode: int | None
+    mtime_ns: int | None
     kept: bool = False
     discarded: bytes | None = None
-    mode: int | None = None
-    mtime_ns: int | None = None
 
 
-@dataclass(slots=True)
 class ChangeSet:
     """Everything that one call would write, and the patches as they will stand in the ledger."""
 
-    order: list[Wanted | PatchEntry]
-    plans: dict[str, PatchPlan] = field(default_factory=dict)
-    files: dict[str, FileChange] = field(default_factory=dict)
-    dropped: list[str] = field(default_factory=list)
+    def __init__(self, order: Sequence[Wanted | PatchEntry], dropped: Iterable[str] = ()) -> None:
+        self.order = list(order)
+        self.dropped = sorted(dropped)
+        self.plans: dict[str, PatchPlan] = {}
+        self.files: dict[str, FileChange] = {}
 
     @property
     def writes(self) -> list[FileChange]:
@@ -72,7 +73,7 @@ def guard(workspace: Workspace, patch: Patch) -> Guarded:
         GuardError: With the patch's name and file.
     """
     try:
-        target = replace(patch.target, requires=()) if workspace.ignore_requires else patch.target
+        target = patch.target._replace(requires=()) if workspace.ignore_requires else patch.target
         return check_guards(target, workspace.site)
     except PatchkitError as error:
         error.message = f"{patch.name}: {error.message}"
@@ -112,7 +113,7 @@ def plan_change(
     order: list[Wanted | PatchEntry] = [new.pop(p.name, p) for p in workspace.ledger.patches if p.name not in gone]
     order += new.values()
     order = _sorted_by_after(workspace, order)
-    changes = ChangeSet(order=order, dropped=sorted(gone))
+    changes = ChangeSet(order, gone)
     affected = _affected(workspace, add, gone)
     stacks: dict[str, FileStack] = {}
     grammar = Grammar(workspace.site)
@@ -231,47 +232,47 @@ def _file_change(
     absolute = workspace.absolute(key)
     current = workspace.current(absolute)
     entry = workspace.entry_in_force(key)
-    path = key if stack is None else stack.path
     if stack is None and entry is None:
         return None  # another version was installed since: the file is not ours any more
-    pristine: bytes | None = None
-    if stack is not None:
-        target = stack.data
-        pristine = None if stack.pristine is None else stack.pristine.data
-    else:
-        assert entry is not None
-        pristine = None
-        if entry.pristine is not None:
-            pristine = blobs.get(workspace.site.home, entry.pristine.sha256, what=key)
-        target = pristine
-    change = FileChange(key, path, absolute, current, target, stack)
-    if stack is not None and stack.pristine is not None:
-        change.mode, restored = stack.pristine.mode, stack.pristine.mtime_ns
-    elif entry is not None and entry.pristine is not None:
-        change.mode, restored = entry.pristine.mode, entry.pristine.mtime_ns
-    else:
-        restored = None
+    pristine, mode, mtime_ns = _before_us(workspace, key, stack, entry)
+    target = pristine if stack is None else stack.data
+    change = FileChange(
+        key,
+        key if stack is None else stack.path,
+        absolute,
+        current,
+        target,
+        stack,
+        mode,
+        mtime_ns if target == pristine else None,
+    )
     ours = entry is not None and current is not None and digest(current) == entry.after.sha256
-    if ours or current == pristine or current == target:
-        if target == pristine:
-            change.mtime_ns = restored
+    if ours or current in (pristine, target):
         return change
     if force:
-        change.discarded = current
-        if target == pristine:
-            change.mtime_ns = restored
-        return change
+        return change._replace(discarded=current)
     if keep_hand_edits and entry is not None and current is not None:
-        change.target = _around_hand_edits(workspace, change, entry.after.sha256)
-        change.kept = True
-        return change
+        return change._replace(target=_around_hand_edits(workspace, change, entry.after.sha256), kept=True, mtime_ns=None)
     raise SiteError(
-        f"{path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
+        f"{change.path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
         code="modified",
         hint="see `patchkit diff`; `patchkit revert` keeps edits made outside of what patchkit wrote, "
         "`patchkit revert --force` discards them",
-        details={"path": path, "state": "modified"},
+        details={"path": change.path, "state": "modified"},
     )
+
+
+def _before_us(
+    workspace: Workspace, key: str, stack: FileStack | None, entry: FileEntry | None
+) -> tuple[bytes | None, int | None, int | None]:
+    """The pristine bytes, mode and mtime of a file; None three times for one that a patch adds."""
+    if stack is not None:
+        found = stack.pristine
+        return (None, None, None) if found is None else (found.data, found.mode, found.mtime_ns)
+    if entry is None or entry.pristine is None:
+        return None, None, None
+    data = blobs.get(workspace.site.home, entry.pristine.sha256, what=key)
+    return data, entry.pristine.mode, entry.pristine.mtime_ns
 
 
 def _around_hand_edits(workspace: Workspace, change: FileChange, after_sha256: str) -> bytes:
@@ -285,12 +286,14 @@ def _around_hand_edits(workspace: Workspace, change: FileChange, after_sha256: s
     ours = blobs.get(workspace.site.home, after_sha256, what=change.path)
     assert change.current is not None
     if change.target is None:
-        conflicts = [(1, ours, change.current)]
+        conflicts = [(1, ours, change.current)]  # a file that a patch added: all of it is ours
     else:
         merged = merge(ours, _way(workspace, change, ours), diff_script(ours, change.current))
         if isinstance(merged, bytes):
             return merged
-        conflicts = [(ours.count(b"\n", 0, c.theirs.start) + 1, c.theirs.old, c.theirs.new) for c in merged]
+        conflicts = [
+            (conflict.lines(ours)[0], conflict.theirs[0].old, conflict.theirs[-1].new) for conflict in merged
+        ]
     shown = []
     for line, old, new in conflicts[:3]:
         shown.append(f"  line {line}, as patchkit wrote it:")

@@ -14,6 +14,7 @@ from patchkit.errors import PatchkitError
 from patchkit.runtime.ledger import check_files, installed
 
 if TYPE_CHECKING:
+    from patchkit.model.patch import Patch
     from patchkit.ops.catalog import Catalog
     from patchkit.ops.workspace import Workspace
     from patchkit.site.environment import Site
@@ -48,7 +49,7 @@ class PatchState(NamedTuple):
 
 
 def check_site(
-    site: Site, ledger: Mapping[str, Any] | None, names: Sequence[str] = (), catalog: Catalog | None = None
+    site: Site, ledger: dict[str, Any] | None, names: Sequence[str] = (), catalog: Catalog | None = None
 ) -> list[PatchState]:
     """The state of every patch in the ledger and of every one that the project wants.
 
@@ -179,7 +180,7 @@ class _Slow:
             return state("stale", f"applied to {applied}, {distribution.version} is installed; {_joined(error)}")
         return state("stale", f"applied to {applied}, {distribution.version} is installed: run `patchkit sync`")
 
-    def _patch(self, name: str, recorded: Mapping[str, Any]) -> object:
+    def _patch(self, name: str, recorded: Mapping[str, Any]) -> Patch | None:
         from patchkit.model.load import load_patch
         from patchkit.ops.change import ledger_patch
 

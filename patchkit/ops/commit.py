@@ -121,7 +121,7 @@ def _entry(workspace: Workspace, wanted: Wanted, changes: ChangeSet) -> PatchEnt
 
 def _is(change: FileChange, wanted: Wanted, path: str) -> bool:
     stack = change.stack
-    return stack is not None and stack.path == path and stack.distribution is wanted.distribution
+    return stack is not None and stack.path == path and stack.distribution.info == wanted.distribution.info
 
 
 def _file_entry(workspace: Workspace, change: FileChange) -> FileEntry:

@@ -119,7 +119,7 @@ def newest_release(patch: Patch) -> str:
 
     requirement = Requirement(patch.target.requirement)
     versions = sorted((Version(text) for text in released_versions(requirement.name)), reverse=True)
-    parts = [part.versions for part in (*patch.edits, *patch.adds)]
+    parts = [*(edit.versions for edit in patch.edits), *(add.versions for add in patch.adds)]
     for version in versions:
         fits = requirement.specifier.contains(version, prereleases=False)
         if fits and any(part is None or version_matches(part, version) for part in parts):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from patchkit.errors import GuardError, PlanError, SiteError
 from patchkit.site.distribution import Distribution, find_distribution
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 LARGEST_FILE = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Pristine:
+class Pristine(NamedTuple):
     """The bytes that the installer put there, and how that is known.
 
     ``witness`` is "record" (RECORD's hash) or "none" (the distribution records no hash for the file).
@@ -41,16 +39,18 @@ class Pristine:
     mtime_ns: int
 
 
-@dataclass(slots=True)
 class FileStack:
     """One file with the patches laid on it, in order. ``pristine`` is None for a file that a patch adds."""
 
-    key: str
-    path: str
-    absolute: str
-    distribution: Distribution
-    pristine: Pristine | None
-    layers: list[tuple[str, FilePlan]] = field(default_factory=list)
+    def __init__(
+        self, key: str, path: str, absolute: str, distribution: Distribution, pristine: Pristine | None
+    ) -> None:
+        self.key = key
+        self.path = path
+        self.absolute = absolute
+        self.distribution = distribution
+        self.pristine = pristine
+        self.layers: list[tuple[str, FilePlan]] = []
 
     @property
     def data(self) -> bytes | None:
@@ -176,7 +176,7 @@ class StackFiles:
         self._distribution = distribution
         self._stacks = stacks
         self._by_path: dict[str, FileStack] = {
-            stack.path: stack for stack in stacks.values() if stack.distribution is distribution
+            stack.path: stack for stack in stacks.values() if stack.distribution.info == distribution.info
         }
 
     @property

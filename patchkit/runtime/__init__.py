@@ -1,0 +1,1 @@
+"""What runs inside the target process: standard library only, and little of that."""

@@ -1,0 +1,1 @@
+"""Target environments: interpreters, site directories, distributions, RECORD, released wheels."""

@@ -120,7 +120,7 @@ def _report(arguments: Namespace, outcome: Outcome, site: dict[str, object]) -> 
             dry_run=arguments.dry_run,
             patches=[_patch_json(patch) for patch in outcome.patches],
             notes=outcome.notes,
-            **({"diff": _diff_text(outcome.files)} if arguments.diff else {}),
+            diff=_diff_text(outcome.files) if arguments.diff else None,
         )
     return 0
 

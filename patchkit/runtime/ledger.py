@@ -1,0 +1,297 @@
+"""Reading the ledger and comparing it with the files: the part that every process start can afford.
+
+Standard library only, and of that only what a bare interpreter has loaded already: ``json``, ``re``, ``typing`` and
+``hashlib`` cost 5 to 12 ms each, a whole ``require`` may cost 5 ms. So the ledger is read by the C scanner under
+``json``, and a hash is computed only for a file whose stat differs. Runs on Python 3.8 and later, as it is what is
+imported *inside* the target process. :mod:`patchkit.state.ledger` builds on it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from patchkit.errors import SiteError
+
+DIRECTORY = ".patchkit"
+"""Name of patchkit's own directory in the site-packages directory (the "home")."""
+SCHEMA = 1
+"""The ledger schema this version writes and the newest that it reads."""
+HASH_BUILTIN_MAX = 1 << 20
+"""Bytes up to which CPython's own SHA-256 beats the cost of importing OpenSSL's (4 ms)."""
+
+
+def state_path(home: str, *names: str) -> str:
+    """The path of something in the ``.patchkit`` directory of ``home``."""
+    return os.path.join(home, DIRECTORY, *names)
+
+
+def file_path(home: str, key: str) -> str:
+    """The absolute path of a ledger key: relative to ``home`` with ``/``, or absolute already."""
+    return os.path.join(home, *key.split("/")) if not os.path.isabs(key) else key
+
+
+def sha256_hex(data: bytes) -> str:
+    """SHA-256 of ``data`` in hex, by the cheapest implementation at hand."""
+    if "hashlib" not in sys.modules and len(data) <= HASH_BUILTIN_MAX:
+        name = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
+        try:
+            return str(__import__(name).sha256(data).hexdigest())
+        except (ImportError, AttributeError):
+            pass  # a build without CPython's own hashes
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def checksum(body: bytes) -> str:
+    """The checksum of ledger bytes: CRC-32, which catches damage; it is no protection against intent."""
+    from zlib import crc32
+
+    return f"crc32:{crc32(body):08x}"
+
+
+def loads(text: str) -> Any:
+    """As ``json.loads``, without its import: ``json`` loads ``re`` and ``enum``, which takes 10 ms.
+
+    Raises:
+        ValueError: ``text`` is no JSON.
+    """
+    if text[:1] == "{":
+        try:
+            from _json import make_scanner  # what json.decoder itself uses; private, hence the way back
+        except ImportError:
+            pass
+        else:
+            try:
+                value, end = make_scanner(_Decoding)(text, 0)  # type: ignore[arg-type]  # it reads attributes only
+            except StopIteration as error:
+                raise ValueError(f"not JSON at character {error.value}") from None
+            if text[end:].strip():
+                raise ValueError(f"more than one JSON value, at character {end}")
+            return value
+    import json
+
+    return json.loads(text)
+
+
+class _Decoding:
+    """The attributes that the C scanner reads from a ``json.JSONDecoder``."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
+def read(home: str) -> dict[str, Any] | None:
+    """The ledger of ``home`` as JSON values, checked against its checksum; None where there is none.
+
+    Raises:
+        SiteError: ``ledger-version`` (a newer patchkit wrote it), ``corrupt``, or ``unreadable``.
+    """
+    path = state_path(home, "ledger.json")
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _error(
+            "unreadable",
+            f"{path}: cannot be read: {error.strerror}",
+            "run as a user who may read it",
+            path=path,
+        ) from None
+    return parse(data, path)
+
+
+def parse(data: bytes, path: str) -> dict[str, Any]:
+    """Ledger bytes as JSON values; ``path`` is for messages.
+
+    Raises:
+        SiteError: ``ledger-version`` or ``corrupt``.
+    """
+    try:
+        ledger = loads(data.decode("utf-8"))
+        if type(ledger) is not dict:
+            raise ValueError("not a JSON object")
+        schema = ledger["schema"]
+        if type(schema) is not int or schema < 1:
+            raise ValueError(f"schema is {schema!r}")
+    except (ValueError, KeyError, RecursionError) as error:
+        reason = f"no {error} in it" if isinstance(error, KeyError) else str(error)
+        raise corrupt(path, reason, data) from None
+    if schema > SCHEMA:
+        raise _error(
+            "ledger-version",
+            f"{path}: written by a newer patchkit (ledger schema {schema}; this one reads up to {SCHEMA})",
+            "upgrade this patchkit: pip install -U site-patchkit",
+            path=path,
+            schema=schema,
+        )
+    stated, found = ledger.get("checksum"), checksum(covered(data))
+    if stated != found:
+        raise corrupt(path, f"its checksum is {stated}, that of its content {found}", data)
+    return ledger
+
+
+def covered(data: bytes) -> bytes:
+    """The bytes that the checksum covers: all behind the line that holds it (the second)."""
+    return data.split(b"\n", 2)[-1]
+
+
+def corrupt(path: str, reason: str, data: bytes = b"") -> SiteError:
+    """The error for a damaged ledger, naming what its intact lines (one per patch) still tell."""
+    found = []
+    for line in data.decode("utf-8", "replace").split("\n"):
+        try:
+            value = loads(line.strip().rstrip(","))
+        except (ValueError, RecursionError):
+            continue
+        if type(value) is dict and isinstance(value.get("name"), str) and isinstance(value.get("distribution"), str):
+            found.append({key: value.get(key) for key in ("name", "distribution", "version", "source")})
+    names = " ".join(sorted({str(item["name"]) for item in found}))
+    wheels = " ".join(sorted({f"{item['distribution']}=={item['version']}" for item in found}))
+    blobs = os.path.join(os.path.dirname(path), "blobs")
+    hint = (
+        f"the pristine bytes still lie in {blobs}, each named by its SHA-256, which RECORD of the distribution tells; "
+        "or rebuild from the release: "
+        f"pip install --force-reinstall --no-deps {wheels or 'DISTRIBUTION==VERSION'}, delete {path}, "
+        f"patchkit apply {names or 'NAME... (patchkit log has the names)'}"
+    )
+    return _error("corrupt", f"{path}: damaged: {reason}", hint, path=path, salvaged=found)
+
+
+def _error(code: str, message: str, hint: str, **details: Any) -> SiteError:
+    from patchkit.errors import SiteError
+
+    return SiteError(message, hint=hint, code=code, details=details)
+
+
+def check_files(home: str, ledger: dict[str, Any], keys: Iterable[str] | None = None) -> dict[str, str]:
+    """The state of each file in the ledger (or of ``keys``), by stat where that is conclusive, else by hash.
+
+    Returns:
+        ``applied`` (our bytes) | ``pristine`` (the installer's; for a file that a patch added: absent) |
+        ``modified`` | ``missing`` | ``unreadable``, per key.
+    """
+    try:
+        written = os.stat(state_path(home, "ledger.json")).st_mtime_ns
+    except OSError:
+        written = 0  # no time to judge by: hash everything
+    files = ledger["files"]
+    return {key: _file_state(file_path(home, key), files[key], written) for key in (files if keys is None else keys)}
+
+
+def _file_state(path: str, entry: dict[str, Any], written: int) -> str:
+    pristine = entry["pristine"]
+    try:
+        now = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return "pristine" if pristine is None and not os.path.lexists(path) else "missing"
+    except OSError:
+        return "unreadable"
+    if same_stat(entry["stat"], now, written):
+        return "applied"
+    size = now.st_size
+    if size != entry["after"]["size"] and (pristine is None or size != pristine["size"]):
+        return "modified"
+    try:
+        with open(path, "rb") as file:
+            digest = sha256_hex(file.read())
+    except FileNotFoundError:
+        return "missing"
+    except IsADirectoryError:
+        return "modified"
+    except OSError:
+        return "unreadable"
+    if digest == entry["after"]["sha256"]:
+        return "applied"
+    return "pristine" if pristine is not None and digest == pristine["sha256"] else "modified"
+
+
+def same_stat(recorded: dict[str, int] | None, now: os.stat_result, written: int) -> bool:
+    """Whether a file with stat ``now`` is surely the one recorded.
+
+    A file changed in the same clock tick in which the ledger was written (``written``, ns) could carry the recorded
+    times and yet other bytes, so its stat proves nothing: the rule of git's index ("racy git"). ``ctime_ns`` catches a
+    tool that puts the modification time back.
+    """
+    return (
+        recorded is not None
+        and recorded["size"] == now.st_size
+        and recorded["mtime_ns"] == now.st_mtime_ns
+        and recorded["ino"] == now.st_ino
+        and recorded["ctime_ns"] == now.st_ctime_ns
+        and now.st_ctime_ns < written
+    )
+
+
+def installed(home: str, info: str | None) -> bool:
+    """Whether the ``.dist-info`` (or egg-info) that a patch was applied to is still there; True if none is recorded."""
+    return info is None or os.path.lexists(file_path(home, info))
+
+
+def installed_versions(home: str, distribution: str) -> list[str]:
+    """The versions of ``distribution`` that ``home`` has by the names of its info directories; usually one or none."""
+    wanted = _normal(distribution)
+    found = []
+    try:
+        names = os.listdir(home)
+    except OSError:
+        return []
+    for name in names:
+        stem, dot, kind = name.rpartition(".")
+        if dot and kind in ("dist-info", "egg-info"):
+            project, dash, version = stem.partition("-")
+            if dash and _normal(project) == wanted:
+                found.append(version.partition("-py")[0] if kind == "egg-info" else version)
+    return sorted(found)
+
+
+def _normal(name: str) -> str:
+    """PEP 503 normalisation without ``re``."""
+    return "-".join(part for part in name.lower().replace("_", "-").replace(".", "-").split("-") if part)
+
+
+def find_homes(site: Any = None) -> list[str]:
+    """The site-packages directories to look for a ledger in.
+
+    Args:
+        site: None: every directory of ``sys.path`` that has a ledger (the user's site directory is on it when it is
+            enabled). A path: that directory, or where it is an environment's root, its site-packages. Else an object
+            with a ``home``.
+    """
+    if site is None:
+        seen: dict[str, None] = {}
+        for entry in sys.path:
+            if entry and os.path.isfile(state_path(entry, "ledger.json")):
+                seen[os.path.abspath(entry)] = None
+        return list(seen)
+    if not isinstance(site, str) and not hasattr(site, "__fspath__"):  # pathlib's paths have a "home" of their own
+        return [os.fspath(site.home)]
+    path = os.path.abspath(os.fspath(site))
+    if os.path.isdir(state_path(path)):
+        return [path]
+    lib = os.path.join(path, "lib")
+    try:
+        versions = [name for name in sorted(os.listdir(lib)) if name.startswith("python")]
+    except OSError:
+        versions = []
+    inner = [os.path.join(lib, name, "site-packages") for name in versions]
+    inner.append(os.path.join(path, "Lib", "site-packages"))
+    return [home for home in inner if os.path.isdir(home)][:1] or [path]
+
+
+def find_home(site: Any = None) -> str | None:
+    """The first of :func:`find_homes`; None where no directory of ``sys.path`` has a ledger."""
+    homes = find_homes(site)
+    return homes[0] if homes else None

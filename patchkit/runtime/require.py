@@ -1,0 +1,105 @@
+"""``patchkit.require``: a process refuses to start unless the patches it counts on are in the files it imports."""
+
+from __future__ import annotations
+
+from patchkit.runtime import ledger as reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from patchkit.errors import SiteError
+
+
+def require(*names: str, site: Any = None) -> None:
+    """Raise unless each of the patches ``names`` is applied to the distribution that is installed now.
+
+    Applied means: the ledger has it, its distribution is still the one it was applied to, and every file has the bytes
+    patchkit wrote. A patch that the installed release has made needless (recorded as upstreamed) counts as well.
+    Imports no parser and takes milliseconds, so it can stand first in a program. What the process imported *before* an
+    apply it cannot know.
+
+    Args:
+        names: Names of patches.
+        site: None: the site-packages directories on ``sys.path``; else such a directory, an environment's root, or an
+            object with a ``home``.
+
+    Raises:
+        SiteError: ``not-applied``: the message and ``details["patches"]`` tell each one's state, the hint what to type.
+            ``corrupt``, ``ledger-version`` or ``unreadable``: the ledger cannot be read.
+    """
+    homes = reader.find_homes(site)
+    ledgers = [(home, ledger) for home in homes for ledger in [reader.read(home)] if ledger is not None]
+    missing = []
+    for name in names:
+        found = [_judge(home, ledger, name) for home, ledger in ledgers]
+        known = [verdict for verdict in found if verdict is not None]
+        if not any(state == "applied" for state, _ in known):
+            state, reason = known[0] if known else ("absent", "was never applied here")
+            missing.append({"name": name, "state": state, "reason": reason})
+    if missing:
+        raise _not_applied(missing, homes)
+
+
+def _judge(home: str, ledger: dict[str, Any], name: str) -> tuple[str, str] | None:
+    """The state of one patch by one ledger, and its reason; None where the ledger does not have it."""
+    for entry in ledger["patches"]:
+        if entry["name"] == name:
+            if not reader.installed(home, entry["info"]):
+                return _other_version(home, entry, "was applied to")
+            states = reader.check_files(home, ledger, entry["files"])
+            return _overall(states)
+    for entry in ledger["upstreamed"]:
+        if entry["name"] == name:
+            if reader.installed(home, entry["info"]):
+                return "applied", ""
+            return _other_version(home, entry, "was found needless with")
+    return None
+
+
+def _other_version(home: str, entry: dict[str, Any], did: str) -> tuple[str, str]:
+    distribution = entry["distribution"]
+    versions = reader.installed_versions(home, distribution)
+    did = f"{did} {distribution} {entry['version']}"
+    if versions:
+        return "stale", f"{did}; installed is {', '.join(versions)}"
+    return "uninstalled", f"{did}, which is no longer installed"
+
+
+def _overall(states: dict[str, str]) -> tuple[str, str]:
+    """The state of a patch from those of its files (the words of ``check``), and which file is why."""
+    kinds = set(states.values())
+    if kinds <= {"applied"}:
+        return "applied", ""
+    words = {
+        "modified": "has neither the installer's bytes nor the patched ones",
+        "missing": "is missing",
+        "unreadable": "cannot be read",
+    }
+    for key, state in states.items():
+        if state in words:
+            return "modified", f"{key} {words[state]}"
+    key = next(key for key, state in states.items() if state == "pristine")
+    if kinds == {"pristine"}:
+        return "lost", f"its files are the installer's again ({key}): a reinstall"
+    return "partial", f"{key} is the installer's, other files are patched"
+
+
+def _not_applied(missing: list[dict[str, str]], homes: list[str]) -> SiteError:
+    from patchkit.errors import SiteError
+
+    where = ", ".join(homes) or "no directory on sys.path has a .patchkit/ledger.json"
+    lines = [f"{item['name']}: {item['state']}: {item['reason']}" for item in missing]
+    states = {item["state"] for item in missing}
+    names = " ".join(item["name"] for item in missing)
+    option = f"--site {homes[0]} " if homes else ""
+    if states <= {"absent", "lost", "partial"}:
+        hint = f"patchkit {option}apply {names}"
+    else:
+        hint = f"patchkit {option}check {names}, then what it says; most often: patchkit {option}apply {names}"
+    return SiteError(
+        f"not every required patch is applied in {where}:\n  " + "\n  ".join(lines),
+        code="not-applied",
+        hint=hint,
+        details={"patches": missing, "site": homes[0] if homes else None},
+    )

@@ -1,0 +1,169 @@
+"""Guards: what a patch requires to be installed, checked before any file is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from patchkit.errors import GuardError, PatchFileError
+from patchkit.model.patch import Target
+from patchkit.model.requirement import ParsedRequirement, parse_requirement
+from patchkit.site.distribution import Distribution, find_distribution
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+    from patchkit.site.environment import Site
+
+
+class Guarded(NamedTuple):
+    """A target that passed its guards."""
+
+    distribution: Distribution
+    version: Version
+
+
+def version_matches(specifier: str, version: str | Version) -> bool:
+    """Whether a version satisfies a PEP 440 specifier set; prereleases count as any other version does.
+
+    Raises:
+        PatchFileError: The specifier is not valid.
+        ValueError: The version is not valid (``packaging.version.InvalidVersion``).
+    """
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import Version
+
+    try:
+        wanted = SpecifierSet(specifier)
+    except InvalidSpecifier:
+        raise PatchFileError(
+            f"{specifier!r} is not a version specifier",
+            hint='write it as in ">=0.23,<0.33"',
+            details={"value": specifier},
+        ) from None
+    return wanted.contains(version if isinstance(version, Version) else Version(version), prereleases=True)
+
+
+def check_guards(target: Target, site: Site) -> Guarded:
+    """The installed distribution that the target means, when each of its guards holds.
+
+    Raises:
+        GuardError: ``marker``, ``not-installed``, ``editable``, ``version`` or ``requires``; the hint is the
+            target's ``otherwise`` where it has one.
+        PatchFileError: A requirement is not valid PEP 508.
+        SiteError: ``duplicate``: the site holds two installations of the distribution.
+    """
+    requirement = _requirement(target.requirement, "target.requirement")
+    name = requirement.name
+    if not _applies(requirement, site):
+        raise _refused(
+            target,
+            "marker",
+            f"the patch is for {requirement.marker}, which does not hold in {site.label}",
+            hint="it is not meant for this environment",
+            details={"distribution": name, "marker": str(requirement.marker)},
+        )
+    distribution = find_distribution(site, name)
+    if distribution is None:
+        raise _refused(
+            target,
+            "not-installed",
+            f"{name} is not installed in {site.label}; required: {_wanted(requirement)}",
+            hint=f"install {name} there, or name the environment that has it with --python",
+            details={"distribution": name, "installed": None, "required": _wanted(requirement)},
+        )
+    if distribution.editable:
+        source = distribution.editable_source
+        raise _refused(
+            target,
+            "editable",
+            f"{distribution.name} {distribution.version} is installed in editable mode: {distribution.editable_reason}",
+            hint=f"edit it there: {source}" if source else "edit its source directly",
+            otherwise=False,
+            details={"distribution": distribution.name, "source": source},
+        )
+    version = _version(target, distribution)
+    if not requirement.specifier.contains(version, prereleases=True):
+        raise _refused(
+            target,
+            "version",
+            f"{distribution.name} {distribution.version} is installed; required: {_wanted(requirement)}",
+            hint=f"see with `patchkit matrix` which releases the patch fits, or install {_wanted(requirement)}",
+            details={
+                "distribution": distribution.name,
+                "installed": distribution.version,
+                "required": str(requirement.specifier),
+            },
+        )
+    failing = [problem for text in target.requires if (problem := _unmet(text, site)) is not None]
+    if failing:
+        raise _refused(
+            target,
+            "requires",
+            f"the patch requires more than {site.label} has:\n" + "\n".join(f"  {line}" for line, _ in failing),
+            hint="install what is required beside it",
+            details={"distribution": distribution.name, "failing": [data for _, data in failing]},
+        )
+    return Guarded(distribution, version)
+
+
+def _requirement(text: str, key: str) -> ParsedRequirement:
+    try:
+        return parse_requirement(text)
+    except ValueError as error:
+        first = str(error).partition("\n")[0]
+        raise PatchFileError(
+            f"{key} = {text!r} is not a requirement: {first}",
+            hint='write it as in "jax>=0.10" (PEP 508)',
+            details={"key": key, "value": text},
+        ) from None
+
+
+def _applies(requirement: ParsedRequirement, site: Site) -> bool:
+    if requirement.marker is None:
+        return True
+    return requirement.marker.evaluate({**site.markers, "extra": ""})
+
+
+def _wanted(requirement: ParsedRequirement) -> str:
+    """Name and specifiers in a form to show, the lower bound first."""
+    parts = sorted((str(one) for one in requirement.specifier), key=lambda text: (text[0] == "<", text))
+    return requirement.name + ",".join(parts)
+
+
+def _version(target: Target, distribution: Distribution) -> Version:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(distribution.version)
+    except InvalidVersion:
+        raise _refused(
+            target,
+            "version",
+            f"{distribution.name} says that its version is {distribution.version!r}, which is no PEP 440 version",
+            hint="reinstall it, or mend its metadata",
+            details={"distribution": distribution.name, "installed": distribution.version},
+        ) from None
+
+
+def _unmet(text: str, site: Site) -> tuple[str, dict[str, str | None]] | None:
+    """One failing ``requires``: what to say and the data; None where it holds or its marker does not apply."""
+    requirement = _requirement(text, "target.requires")
+    if not _applies(requirement, site):
+        return None
+    distribution = find_distribution(site, requirement.name)
+    installed = None if distribution is None else distribution.version
+    data = {"required": text, "installed": installed}
+    if installed is None:
+        return f"{_wanted(requirement)}: not installed", data
+    try:
+        if version_matches(str(requirement.specifier), installed):
+            return None
+    except ValueError:
+        return f"{_wanted(requirement)}: installed is {installed!r}, which is no PEP 440 version", data
+    return f"{_wanted(requirement)}: {installed} is installed", data
+
+
+def _refused(
+    target: Target, code: str, message: str, *, hint: str, details: dict[str, object], otherwise: bool = True
+) -> GuardError:
+    return GuardError(message, code=code, hint=(target.otherwise if otherwise else None) or hint, details=details)

@@ -1,0 +1,278 @@
+"""From a path in a patch to a file of the distribution, or a refusal before anything is read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+from patchkit.errors import PatchFileError, PlanError, SiteError
+from patchkit.site.record import Entry
+
+if TYPE_CHECKING:
+    from patchkit.site.distribution import Distribution
+    from patchkit.site.environment import Site
+
+
+class ResolvedFile(NamedTuple):
+    """A file of a distribution.
+
+    Attributes:
+        path: As the patch and RECORD spell it.
+        absolute: Where it is (or, for an added file, will be).
+        key: Its name in the ledger: relative to the site's home with "/", or the absolute POSIX path outside it.
+        entry: Its row of RECORD; None for an added file that has none.
+    """
+
+    path: str
+    absolute: str
+    key: str
+    entry: Entry | None
+
+
+def resolve_file(distribution: Distribution, path: str) -> ResolvedFile:
+    """The distribution's own file of that path, which exists and can be read.
+
+    A file that is itself a link (``uv --link-mode symlink``) is allowed, since it is replaced and never written
+    through; a directory that is a link must stay within the site.
+
+    Raises:
+        PatchFileError: ``leads-out``: the path is absolute or climbs; ``path``: it is not in POSIX form.
+        PlanError: ``not-in-distribution``.
+        SiteError: ``leads-out`` (through a link), ``missing``, ``not-a-file``, ``unreadable``.
+    """
+    check_spelling(path)
+    entry = distribution.record.entry(path)
+    if entry is None:
+        raise _not_in(distribution, path)
+    if not distribution.record.has_hashes:
+        _check_sole_owner(distribution, path)
+    absolute = _locate(distribution, path)
+    try:
+        status = os.stat(absolute)
+    except OSError as error:
+        if os.path.islink(absolute):
+            found = f"is a link to {os.readlink(absolute)}, which cannot be followed ({error.strerror})"
+        elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            found = "is not there"
+        else:
+            found = f"cannot be looked at ({error.strerror})"
+        raise _refused(distribution, path, "missing", f"is listed by {_list_name(distribution)} but {found}") from None
+    if not stat.S_ISREG(status.st_mode):
+        what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise _refused(distribution, path, "not-a-file", f"is {what}", hint="name one of its files")
+    if not os.access(absolute, os.R_OK):
+        raise _refused(distribution, path, "unreadable", "cannot be read", hint="check the file's permissions")
+    return ResolvedFile(path, absolute, key_of(distribution.site, absolute), entry)
+
+
+def resolve_added(distribution: Distribution, path: str) -> ResolvedFile:
+    """The place of a file that a patch adds: in one of the distribution's own package directories, and free.
+
+    Raises:
+        PatchFileError: ``leads-out`` or ``path``, as for :func:`resolve_file`.
+        PlanError: ``not-in-distribution``: the distribution owns no files in that top-level directory.
+        SiteError: ``exists``; ``leads-out`` (through a link); ``not-a-directory``.
+    """
+    check_spelling(path)
+    top, slash, _ = path.partition("/")
+    if not slash or top not in package_directories(distribution):
+        owned = package_directories(distribution)
+        raise PlanError(
+            f"{path}: {distribution.name} {distribution.version} has no package {top if slash else '(top level)'} "
+            f"to add it to; its packages: {', '.join(owned) or 'none'}",
+            code="not-in-distribution",
+            hint=f"add the file below {owned[0]}/" if owned else None,
+            details={"path": path, "distribution": distribution.name, "packages": owned},
+        )
+    absolute = _locate(distribution, path)
+    if os.path.lexists(absolute):
+        raise _refused(
+            distribution, path, "exists", "exists already", hint="choose another name, or change the file with an edit"
+        )
+    folder = os.path.dirname(absolute)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise _refused(distribution, path, "not-a-directory", f"cannot be added: {folder} is not a directory")
+    return ResolvedFile(path, absolute, key_of(distribution.site, absolute), distribution.record.entry(path))
+
+
+def check_spelling(path: str) -> None:
+    """Refuse a path that is absolute, climbs, or is not in plain POSIX form.
+
+    Raises:
+        PatchFileError: ``leads-out`` or ``path``.
+    """
+    parts = path.split("/")
+    drive = len(path) > 1 and path[1] == ":" and path[0].isalpha()
+    if path.startswith(("/", "\\", "~")) or drive or ".." in parts or ".." in path.split("\\"):
+        raise PatchFileError(
+            f"{path!r} leads out of the distribution",
+            code="leads-out",
+            hint="name the file relative to site-packages, as RECORD spells it",
+            details={"path": path},
+        )
+    if not path or "\0" in path or "" in parts or "." in parts or (os.sep == "\\" and "\\" in path):
+        raise PatchFileError(
+            f"{path!r} is not the plain path of a file",
+            code="path",
+            hint='write it as RECORD does, with "/" between the names and without "." or doubled "/"',
+            details={"path": path},
+        )
+
+
+def key_of(site: Site, absolute: str) -> str:
+    """The ledger's name for a file: relative to ``site.home`` with "/", or the absolute POSIX path outside it."""
+    prefix = site.home.rstrip(os.sep) + os.sep
+    if not absolute.startswith(prefix):
+        # The same directory by another name: a linked lib64, /tmp on macOS.
+        prefix = os.path.realpath(site.home) + os.sep
+        real = os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
+        if not real.startswith(prefix):
+            return absolute.replace(os.sep, "/")
+        absolute = real
+    return absolute[len(prefix) :].replace(os.sep, "/")
+
+
+def package_directories(distribution: Distribution) -> list[str]:
+    """The top-level directories that the distribution owns files in, without its metadata."""
+    tops: dict[str, None] = {}
+    for path in distribution.record.paths():
+        top, slash, _ = path.partition("/")
+        if (
+            slash
+            and top not in ("", ".", "..", "__pycache__")
+            and not top.endswith((".dist-info", ".egg-info", ".data"))
+        ):
+            tops[top] = None
+    return [top for top in tops if not top.endswith(":")]
+
+
+def owners(site: Site, path: str, base: str | None = None) -> list[Distribution]:
+    """Every distribution that lists ``path``; with ``base``, only those installed in that directory.
+
+    It reads the RECORD of each distribution of the site.
+    """
+    return [
+        one for one in site.distributions() if (base is None or one.base == base) and one.record.entry(path) is not None
+    ]
+
+
+def shadowing_module(distribution: Distribution, path: str) -> str | None:
+    """The compiled module that an import takes instead of this ``.py`` file, where the distribution has one.
+
+    Extension modules come before source files on the path (``importlib.machinery``), so an edit of the source has no
+    effect then.
+    """
+    stem, suffix = os.path.splitext(path)
+    if suffix != ".py":
+        return None
+    folder = os.path.dirname(os.path.join(distribution.base, path))
+    prefix = os.path.basename(stem) + "."
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return None
+    for name in names:
+        if name.startswith(prefix) and name.endswith((".so", ".pyd")):
+            tag = name[len(prefix) :].rpartition(".")[0]
+            # "x.abi3.so", "x.cpython-312-x86_64-linux-gnu.so", "x.so"; "x.y.so" is module y of nothing.
+            if not tag or tag.startswith(("cpython-", "cp", "abi3", "pypy", "graalpy")):
+                return f"{os.path.dirname(path)}/{name}" if "/" in path else name
+    return None
+
+
+def _locate(distribution: Distribution, path: str) -> str:
+    """The absolute path, with linked directories resolved so that a file has one name only."""
+    absolute = distribution.base
+    roots: list[str] | None = None
+    *folders, name = path.split("/")
+    for folder in folders:
+        absolute = os.path.join(absolute, folder)
+        if os.path.islink(absolute):
+            target = os.path.realpath(absolute)
+            if roots is None:
+                roots = [os.path.realpath(root) for root in (distribution.base, *distribution.site.paths)]
+            if not any(target.startswith(root.rstrip(os.sep) + os.sep) for root in roots):
+                raise _refused(
+                    distribution,
+                    path,
+                    "leads-out",
+                    f"leads out of the site: {absolute} is a link to {target}",
+                    hint="patch the environment that the files belong to",
+                )
+            absolute = target
+    return os.path.join(absolute, name)
+
+
+def _check_sole_owner(distribution: Distribution, path: str) -> None:
+    """A list without hashes may be a guess at a shared package directory: another's RECORD overrules it."""
+    for other in owners(distribution.site, path, distribution.base):
+        if other.record.has_hashes and other.normalized != distribution.normalized:
+            raise PlanError(
+                f"{path} belongs to {other.name} {other.version}, whose RECORD lists it; "
+                f"{distribution.name} has no RECORD",
+                code="not-in-distribution",
+                hint=f"make {other.name} the target of the patch",
+                details={"path": path, "distribution": distribution.name, "owners": [other.name]},
+            )
+
+
+def _not_in(distribution: Distribution, path: str) -> PlanError:
+    """The refusal of a path that is not listed, with the nearest names and whose file it is."""
+    near = _nearest(distribution, path)
+    who = f"{distribution.name} {distribution.version}"
+    lines = [f"{path} is not a file of {who}"]
+    belongs = [one.name for one in owners(distribution.site, path) if one.normalized != distribution.normalized]
+    if belongs:
+        lines.append(f"it belongs to {', '.join(belongs)}")
+    elif os.path.lexists(os.path.join(distribution.base, *path.split("/"))):
+        lines.append(f"it exists, but {_list_name(distribution)} does not list it")
+    if near:
+        lines.append("nearest: " + ", ".join(near))
+    if belongs:
+        hint = f"make {belongs[0]} the target of the patch"
+    elif near:
+        hint = f"write {near[0]!r}, if that is the file meant"
+    else:
+        hint = "name the file relative to site-packages, as RECORD spells it"
+    return PlanError(
+        "\n".join(lines),
+        code="not-in-distribution",
+        hint=hint,
+        details={"path": path, "distribution": distribution.name, "nearest": near, "owners": belongs},
+    )
+
+
+def _nearest(distribution: Distribution, path: str) -> list[str]:
+    """Up to three listed files that resemble ``path``: those of the same name first."""
+    import difflib
+
+    listed = [p for p in distribution.record.paths() if not p.startswith("..") and ".dist-info/" not in p]
+    name = path.rpartition("/")[2]
+    same = [p for p in listed if p.rpartition("/")[2].lower() == name.lower()]
+    if len(same) > 1:
+        same = difflib.get_close_matches(path, same, 3, 0.0)
+    if len(same) < 3:
+        suffix = os.path.splitext(name)[1]
+        # Comparing with all the files of a large distribution takes seconds; the same kind of file will do.
+        others = [p for p in listed if p.endswith(suffix) and p not in same and not p.endswith(".pyc")]
+        folder = path.rpartition("/")[0]
+        close = [p for p in others if p.rpartition("/")[0] == folder] if len(others) > 2000 else others
+        same += difflib.get_close_matches(path, close, 3 - len(same), 0.7)
+    return same
+
+
+def _list_name(distribution: Distribution) -> str:
+    source = distribution.record.source
+    return os.path.basename(source) if source else "its package directory"
+
+
+def _refused(distribution: Distribution, path: str, code: str, what: str, *, hint: str | None = None) -> SiteError:
+    return SiteError(
+        f"{path} of {distribution.name} {distribution.version} {what}",
+        code=code,
+        hint=hint or f"reinstall {distribution.name}",
+        details={"path": path, "distribution": distribution.name},
+    )

@@ -1,0 +1,256 @@
+"""Released wheels, fetched with whichever pip is at hand and kept in the cache.
+
+pip does the fetching so that the user's own configuration (indexes, proxies, credentials) holds. What it prints may
+name an index with a password in it, so nothing that looks like an address is ever passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from patchkit.errors import PlanError, SiteError, UsageError
+from patchkit.site.cache import cache_directory, write_cached
+from patchkit.site.distribution import normalize
+
+if TYPE_CHECKING:
+    from patchkit.site.interpreter import Interpreter
+    from patchkit.site.process import Completed
+
+#: Seconds for one download, and for one question to the index.
+PATIENCE_DOWNLOAD = 1800.0
+PATIENCE_LISTING = 300.0
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"NewConnectionError|NameResolutionError|Temporary failure in name resolution|ConnectTimeout|ReadTimeout"
+    r"|ProxyError|Max retries exceeded|Network is unreachable|Connection refused|Failed to establish a new connection"
+)
+_OPTIONS = ("--disable-pip-version-check", "--no-input")
+_WHEELS = ("--only-binary", ":all:", "--ignore-requires-python")
+
+
+def fetch_wheel(
+    name: str,
+    version: str,
+    *,
+    cache: str | None = None,
+    python: Interpreter | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> str:
+    """The path of a released wheel, from the cache where its remembered SHA-256 still holds.
+
+    Args:
+        name: The distribution.
+        version: Exactly this release.
+        cache: The cache directory; the user's own by default.
+        python: The site's interpreter: its pip serves where the host has none, and its version is asked for where
+            there is no wheel for the host's.
+        progress: Called with one line before a download begins.
+
+    Raises:
+        UsageError: The name or version is not valid.
+        SiteError: ``fetch``: no pip, the index cannot be reached, no such wheel, or the cache cannot be written.
+    """
+    _check(name, version)
+    folder = os.path.join(cache or cache_directory(), "wheels", normalize(name), version)
+    known = _cached(folder)
+    if known is not None:
+        return known
+    pip = _pip(python)
+    if progress is not None:
+        progress(f"downloading {name} {version}")
+    import tempfile
+
+    try:
+        os.makedirs(folder, exist_ok=True)
+        temporary = tempfile.TemporaryDirectory(prefix=".download-", dir=folder)
+    except OSError as error:
+        raise SiteError(
+            f"the cache directory {folder} cannot be written: {error.strerror}",
+            code="fetch",
+            hint="name another with $PATCHKIT_CACHE",
+            details={"path": folder},
+        ) from None
+    with temporary as scratch:
+        wheel = _download(pip, name, version, scratch, python)
+        final = os.path.join(folder, os.path.basename(wheel))
+        digest = _sha256(wheel)
+        os.replace(wheel, final)
+        write_cached(final + ".sha256", digest.encode("ascii"))
+    return final
+
+
+def released_versions(name: str, *, python: Interpreter | None = None) -> list[str]:
+    """The versions that are released as wheels, prereleases included, oldest first.
+
+    Raises:
+        UsageError: The name is not valid.
+        SiteError: ``fetch``: no pip, the index cannot be reached, or there is no such distribution.
+    """
+    _check(name)
+    pip = _pip(python)
+    done = _run([*pip, "index", "versions", *_OPTIONS, *_WHEELS, "--pre", name], PATIENCE_LISTING)
+    listed = re.search(r"^Available versions:(.*)$", done.out.decode("utf-8", "replace"), re.MULTILINE)
+    if done.status != 0 and not _UNREACHABLE.search(_text(done)):
+        # pip before 21.2 has no "index", and "index" passes over wheels for other Pythons, which a refusal lists.
+        done, listed = _listed_by_refusal(pip, name, python)
+    found = _sorted(listed.group(1)) if listed else []
+    if not found:
+        raise _failed(name, "no released wheel can be found", done)
+    return found
+
+
+def wheel_member(wheel: str, path: str) -> bytes:
+    """One file of a wheel, named as RECORD names it once installed (``*.data/purelib`` is looked through).
+
+    Raises:
+        PlanError: ``not-in-distribution``: the wheel has no such file.
+        SiteError: ``fetch``: the wheel cannot be read.
+    """
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            names = set(archive.namelist())
+            stem = "-".join(os.path.basename(wheel).split("-")[:2])
+            for candidate in (path, f"{stem}.data/purelib/{path}", f"{stem}.data/platlib/{path}"):
+                if candidate in names:
+                    return archive.read(candidate)
+    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise SiteError(
+            f"{wheel} cannot be read: {error}",
+            code="fetch",
+            hint="remove it from the cache and fetch it again",
+            details={"path": wheel},
+        ) from None
+    raise PlanError(
+        f"{os.path.basename(wheel)} has no file {path}",
+        code="not-in-distribution",
+        details={"path": path, "wheel": os.path.basename(wheel)},
+    )
+
+
+def _check(name: str, version: str | None = None) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is not the name of a distribution", details={"distribution": name})
+    if version is not None:
+        from packaging.version import InvalidVersion, Version
+
+        try:
+            Version(version)
+        except InvalidVersion:
+            raise UsageError(f"{version!r} is not a version (PEP 440)", details={"version": version}) from None
+
+
+def _cached(folder: str) -> str | None:
+    """The wheel in its cache directory when its hash is the remembered one; a damaged one is removed."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".whl"))
+    except OSError:
+        return None
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            with open(path + ".sha256", encoding="ascii") as file:
+                remembered = file.read().strip()
+            if _sha256(path) == remembered:
+                return path
+        except (OSError, ValueError):
+            pass
+        for damaged in (path, path + ".sha256"):
+            with contextlib.suppress(OSError):
+                os.unlink(damaged)
+    return None
+
+
+def _sha256(path: str) -> str:
+    import hashlib
+
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _pip(python: Interpreter | None) -> list[str]:
+    """The command of a pip: the host's, the site's, the one on PATH."""
+    import importlib.util
+    import shutil
+
+    if sys.executable and importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-P", "-m", "pip"]
+    if python is not None and any(os.path.isdir(os.path.join(one, "pip")) for one in python.site_directories):
+        # -P, which keeps a pip.py of the working directory out, came with 3.11.
+        safe = ["-P"] if python.version >= (3, 11) else []
+        return [python.executable, *safe, "-m", "pip"]
+    on_path = shutil.which("pip") or shutil.which("pip3")
+    if on_path is not None:
+        return [on_path]
+    raise SiteError(
+        "fetching a release takes pip, and there is none: neither beside patchkit, nor in the site, nor on PATH",
+        code="fetch",
+        hint=f"install it: {sys.executable or 'python'} -m ensurepip",
+    )
+
+
+def _run(command: Sequence[str], patience: float) -> Completed:
+    from patchkit.site.process import run
+
+    try:
+        return run(command, timeout=patience)
+    except OSError as error:
+        raise SiteError(f"pip cannot be run: {command[0]}: {error.strerror}", code="fetch") from None
+
+
+def _download(pip: list[str], name: str, version: str, folder: str, python: Interpreter | None) -> str:
+    command = [*pip, "download", *_OPTIONS, "--no-deps", *_WHEELS, "--progress-bar", "off", "--dest", folder]
+    wanted = f"{name}=={version}"
+    first = done = _run([*command, wanted], PATIENCE_DOWNLOAD)
+    if done.status != 0 and python is not None and not _UNREACHABLE.search(_text(done)):
+        tags = ["--python-version", ".".join(map(str, python.python_version))]
+        done = _run([*command, *tags, wanted], PATIENCE_DOWNLOAD)
+    wheels = sorted(entry for entry in os.listdir(folder) if entry.endswith(".whl"))
+    if done.status != 0 or not wheels:
+        raise _failed(f"{name} {version}", "the release cannot be fetched as a wheel", first)
+    return os.path.join(folder, wheels[0])
+
+
+def _listed_by_refusal(pip: list[str], name: str, python: Interpreter | None) -> tuple[Completed, re.Match[str] | None]:
+    """Ask for a version that nothing has: pip's refusal lists those that there are."""
+    tags = ["--python-version", ".".join(map(str, python.python_version))] if python is not None else []
+    command = [*pip, "download", *_OPTIONS, "--no-deps", *_WHEELS, *tags, "--dest", os.devnull, f"{name}==999999!0"]
+    done = _run(command, PATIENCE_LISTING)
+    return done, re.search(r"\(from versions: (?!none\))([^)]*)\)", _text(done))
+
+
+def _sorted(listed: str) -> list[str]:
+    from packaging.version import InvalidVersion, Version
+
+    found = {}
+    for text in listed.split(","):
+        with contextlib.suppress(InvalidVersion):
+            found[Version(text.strip())] = text.strip()
+    return [found[version] for version in sorted(found)]
+
+
+def _text(done: Completed) -> str:
+    return (done.err + b"\n" + done.out).decode("utf-8", "replace")
+
+
+def _failed(what: str, problem: str, done: Completed) -> SiteError:
+    text = _text(done)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")] or lines or ["it printed nothing"]
+    said = _ADDRESS.sub("(address left out)", errors[-1].removeprefix("ERROR:").strip())
+    if done.status is None:
+        hint = "try again; pip did not end in time"
+    elif _UNREACHABLE.search(text):
+        problem = "the package index cannot be reached"
+        hint = "check the network and pip's configuration (`pip config list`)"
+    else:
+        hint = "check the name and the version; a release without wheels cannot be used"
+    return SiteError(f"{what}: {problem}; pip said: {said}", code="fetch", hint=hint, details={"output": said})

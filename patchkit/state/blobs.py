@@ -1,0 +1,104 @@
+"""Bytes kept by their SHA-256 in ``.patchkit/blobs``: pristine and patched files, and patch files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from patchkit.errors import SiteError
+from patchkit.runtime.ledger import sha256_hex, state_path
+from patchkit.state import fs
+
+_TEMPORARY = ".tmp-"
+
+
+def blob_path(home: str, sha256: str) -> str:
+    """Where the blob with that hash lies, or would."""
+    return state_path(home, "blobs", sha256)
+
+
+def put(home: str, data: bytes, *, mode: int = 0o644) -> str:
+    """Keep ``data``; one that is there already is verified, and replaced where it is damaged.
+
+    ``mode`` is for a new blob: those of a private file must not be readable by everyone. The name is durable only after
+    :func:`flush`.
+
+    Returns:
+        The SHA-256 in hex.
+
+    Raises:
+        OSError: With its path.
+    """
+    sha256 = sha256_hex(data)
+    path = blob_path(home, sha256)
+    try:
+        if fs.read_file(path) == data:
+            return sha256
+    except FileNotFoundError:
+        pass
+    directory = os.path.dirname(path)
+    for part in (os.path.dirname(directory), directory):
+        if not os.path.isdir(part):
+            fs.mkdir(part)
+    temporary = os.path.join(directory, f"{_TEMPORARY}{sha256}")
+    fs.unlink(temporary, missing_ok=True)
+    fs.write_new(temporary, data, mode=mode)
+    fs.replace(temporary, path)
+    return sha256
+
+
+def flush(home: str) -> None:
+    """Make the names of the blobs put so far last through a power cut."""
+    directory = state_path(home, "blobs")
+    if os.path.isdir(directory):
+        fs.fsync_dir(directory)
+
+
+def has(home: str, sha256: str) -> bool:
+    """Whether a blob of that name is there (its bytes are not read)."""
+    return os.path.isfile(blob_path(home, sha256))
+
+
+def get(home: str, sha256: str, *, what: str = "") -> bytes:
+    """The bytes of a blob, verified. ``what`` says in messages whose they are.
+
+    Raises:
+        SiteError: ``corrupt``: missing, unreadable, or not the bytes its name says.
+    """
+    path = blob_path(home, sha256)
+    label = f" ({what})" if what else ""
+    try:
+        data = fs.read_file(path)
+    except FileNotFoundError:
+        problem = "missing"
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    else:
+        found = sha256_hex(data)
+        if found == sha256:
+            return data
+        problem = f"damaged: its SHA-256 is {found}"
+    raise SiteError(
+        f"{path}{label}: {problem}",
+        code="corrupt",
+        hint="the bytes the installer put there come back with: pip install --force-reinstall --no-deps "
+        "DISTRIBUTION==VERSION; a patch file comes from where it was applied from (patchkit log); then: patchkit apply",
+        details={"path": path, "sha256": sha256},
+    )
+
+
+def collect(home: str, keep: Collection[str]) -> list[str]:
+    """Remove every blob not in ``keep``, and temporary files; the directory as well when nothing is left.
+
+    Returns:
+        The names removed.
+    """
+    directory = state_path(home, "blobs")
+    try:
+        names = sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return []
+    gone = [name for name in names if name not in keep and fs.unlink(os.path.join(directory, name), missing_ok=True)]
+    if len(gone) == len(names):
+        fs.rmdir(directory)
+    return gone

@@ -1,0 +1,239 @@
+"""Every change that the state room makes to the disk goes through here, one small step at a time.
+
+Tests observe the steps (:func:`observed`) and stop the process, or fail the call, before or after any of them. An
+``OSError`` that leaves here always names its path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+from patchkit.errors import SiteError
+
+Hook = Callable[[str, str, str], None]
+"""Called with (operation, path, "before" or "after") around every step."""
+
+_T = TypeVar("_T")
+_hook: Hook | None = None
+
+
+class Meta(NamedTuple):
+    """What a new file takes over besides its bytes; None leaves the system's default."""
+
+    mode: int | None = None
+    mtime_ns: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    xattrs_from: str | None = None
+
+
+@contextlib.contextmanager
+def observed(hook: Hook | None) -> Iterator[None]:
+    """Call ``hook`` around every step within the block; None leaves the present hook alone."""
+    global _hook
+    before = _hook
+    if hook is not None:
+        _hook = hook
+    try:
+        yield
+    finally:
+        _hook = before
+
+
+def _step(operation: str, path: str, call: Callable[[], _T]) -> _T:
+    if _hook is not None:
+        _hook(operation, path, "before")
+    try:
+        result = call()
+    except OSError as error:
+        error.filename = path  # calls on a descriptor know none, and a rename names its source
+        raise
+    if _hook is not None:
+        _hook(operation, path, "after")
+    return result
+
+
+def read_file(path: str) -> bytes:
+    """The bytes of ``path`` (a link is followed). A step as well, because a disk may fail to give back what it took."""
+
+    def call() -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    return _step("read", path, call)
+
+
+def write_new(path: str, data: bytes, meta: Meta | None = None, *, mode: int = 0o666) -> None:
+    """Create ``path``, which must not exist, with ``data`` and ``meta``, and flush it to the disk."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"):
+        flags |= getattr(os, name, 0)
+    descriptor = _step("create", path, lambda: os.open(path, flags, mode))
+    try:
+        _step("write", path, lambda: _write_all(descriptor, data))
+        if meta is not None:
+            _take_over(path, meta)
+        _step("fsync", path, lambda: os.fsync(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _take_over(path: str, meta: Meta) -> None:
+    if meta.uid is not None and meta.gid is not None and hasattr(os, "chown"):
+        now = os.stat(path)
+        uid, gid = meta.uid, meta.gid
+        if (now.st_uid, now.st_gid) != (uid, gid):
+            with contextlib.suppress(PermissionError):  # only root may give files away
+                _step("chown", path, lambda: os.chown(path, uid, gid))
+    if meta.xattrs_from is not None:
+        _copy_xattrs(meta.xattrs_from, path)
+    if meta.mode is not None:  # after chown, which clears set-id bits
+        set_mode(path, meta.mode)
+    if meta.mtime_ns is not None:
+        set_mtime(path, meta.mtime_ns)
+
+
+def _copy_xattrs(source: str, path: str) -> None:
+    """Copy what can be copied: many file systems, and most users, may set only some attributes."""
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(source)
+    except OSError:
+        return
+    for name in names:
+        with contextlib.suppress(OSError):
+            os.setxattr(path, name, os.getxattr(source, name))
+
+
+def set_mode(path: str, mode: int) -> None:
+    """``chmod``."""
+    _step("chmod", path, lambda: os.chmod(path, mode))
+
+
+def set_mtime(path: str, mtime_ns: int) -> None:
+    """Set access and modification time."""
+    _step("utime", path, lambda: os.utime(path, ns=(mtime_ns, mtime_ns)))
+
+
+def replace(source: str, target: str) -> None:
+    """Rename over ``target``, in one step for every observer."""
+    _step("replace", target, lambda: os.replace(source, target))
+
+
+def symlink(target: str, path: str) -> None:
+    """Make the symbolic link ``path``."""
+    _step("symlink", path, lambda: os.symlink(target, path))
+
+
+def unlink(path: str, *, missing_ok: bool = False) -> bool:
+    """Remove a file or link. Returns whether it was there; absence is an error unless ``missing_ok``."""
+    try:
+        _step("unlink", path, lambda: os.unlink(path))
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
+        return False
+    return True
+
+
+def mkdir(path: str) -> None:
+    """Make one directory; as root, owned like its parent, so that the environment's owner can still remove it."""
+    _step("mkdir", path, lambda: os.mkdir(path))
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        parent = os.stat(os.path.dirname(path))
+        if parent.st_uid != 0:
+            _step("chown", path, lambda: os.chown(path, parent.st_uid, parent.st_gid))
+
+
+def rmdir(path: str) -> bool:
+    """Remove a directory when it is empty. Returns whether it is gone."""
+    try:
+        _step("rmdir", path, lambda: os.rmdir(path))
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EBUSY):
+            return False  # in use, or not ours to remove: a directory left over harms nobody
+        raise
+    return True
+
+
+def fsync_dir(path: str) -> None:
+    """Make renames and removals in ``path`` last through a power cut; nothing where the system has no such call."""
+    if os.name == "nt":
+        return
+
+    def call() -> None:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    _step("fsync-dir", path, call)
+
+
+def write_atomic(path: str, data: bytes) -> None:
+    """Put ``data`` at ``path``, wholly or not at all, and make that last. The caller holds the lock."""
+    temporary = path + ".tmp"
+    unlink(temporary, missing_ok=True)
+    write_new(temporary, data)
+    replace(temporary, path)
+    fsync_dir(os.path.dirname(path))
+
+
+def append(path: str, data: bytes) -> None:
+    """Add ``data`` at the end of ``path`` in one write, creating it."""
+
+    def call() -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    _step("append", path, call)
+
+
+_CODES = {
+    errno.ENOSPC: ("no-space", "make room on that disk and run the command again"),
+    errno.EDQUOT: ("no-space", "make room in that quota and run the command again"),
+    errno.EROFS: (
+        "read-only",
+        "patch a writable copy of the environment, or leave it as it is: patchkit run -- COMMAND",
+    ),
+    errno.EACCES: ("permission", "run as a user who may write there, or patch an environment of your own"),
+    errno.EPERM: ("permission", "run as a user who may write there (a file may also be set immutable: lsattr)"),
+    errno.EIO: ("io", "the disk failed: look at the system log before anything else"),
+}
+
+
+def named(error: OSError, path: str = "", *, suffix: str = "", committed: bool = False) -> SiteError:
+    """The :class:`SiteError` for an ``OSError``: ``no-space``, ``read-only``, ``permission``, ``io`` or ``os-error``.
+
+    Args:
+        error: The system's error; its own path is preferred.
+        path: The path where it has none.
+        suffix: What that means for the site, appended to the message.
+        committed: Recorded in the details: whether the change is in place nevertheless.
+    """
+    where = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else path
+    code, hint = _CODES.get(error.errno or 0, ("os-error", "remove the cause and run the command again"))
+    word = errno.errorcode.get(error.errno or 0, "OSError")
+    return SiteError(
+        f"{where}: {error.strerror or error} ({word}){suffix}",
+        code=code,
+        hint=hint,
+        details={"path": where, "errno": word, "committed": committed},
+    )

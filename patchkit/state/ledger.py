@@ -1,0 +1,370 @@
+"""patchkit's record in a site: which patches it applied, to which files, from which bytes to which.
+
+The ledger is a value: ``with_...`` and ``without_...`` return new ones, only :func:`Ledger.load` and :func:`save` touch
+the disk. Reading is :mod:`patchkit.runtime.ledger`'s; bytes lie beside it as blobs.
+
+On disk it is JSON with sorted keys and one line per patch and per file, so that a diff of it can be read and a damaged
+one still names the patches on its intact lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from patchkit.errors import InternalError
+from patchkit.runtime.ledger import SCHEMA, checksum, corrupt, file_path, read, state_path
+from patchkit.state import fs
+
+if TYPE_CHECKING:
+    from patchkit.edit.source import ByteSplice
+
+
+class Pristine(NamedTuple):
+    """What the installer put there: SHA-256 (hex), size in bytes, permission bits, modification time in ns."""
+
+    sha256: str
+    size: int
+    mode: int
+    mtime_ns: int
+
+
+class Content(NamedTuple):
+    """Bytes by their SHA-256 (hex) and size."""
+
+    sha256: str
+    size: int
+
+
+class Stat(NamedTuple):
+    """What a file's stat was when it was written; while it is so, its bytes need not be read."""
+
+    size: int
+    mtime_ns: int
+    ino: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, path: str) -> Stat:
+        """The stat of ``path`` as it is now."""
+        now = os.stat(path)
+        return cls(now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns)
+
+
+class Layer(NamedTuple):
+    """What one patch did to a file: splices ``(start, end, new)`` on the bytes as they stood before that patch.
+
+    ``new`` is the length of the new bytes in the file's last layer (they stand in the patched file) and the bytes in
+    base64 in every layer below (a later patch may have written over them). :func:`layers_of` makes and
+    :func:`scripts_of` reads them.
+    """
+
+    patch: str
+    splices: tuple[tuple[int, int, int | str], ...]
+
+
+class FileEntry(NamedTuple):
+    """One file. ``pristine`` is None for a file that a patch added; ``witness`` is ``record`` or ``none``.
+
+    ``stat`` and ``created_dirs`` (directories made for an added file, as keys, outermost first) are filled in by
+    :func:`patchkit.state.transaction.commit`.
+    """
+
+    distribution: str
+    pristine: Pristine | None
+    witness: str
+    after: Content
+    layers: tuple[Layer, ...] = ()
+    stat: Stat | None = None
+    created_dirs: tuple[str, ...] = ()
+
+
+class PatchEntry(NamedTuple):
+    """One applied patch. ``digest`` names the blob of its TOML, ``info`` the dist-info directory (a key).
+
+    ``source`` is the path of the patch file, ``applied_at`` UTC in ISO form to the second, ``files`` the keys of its
+    files.
+    ``conflicts`` and ``after`` are the patch's own, so that a later patch can be held against them without its TOML.
+    """
+
+    name: str
+    digest: str
+    source: str | None
+    summary: str
+    distribution: str
+    version: str
+    info: str | None
+    requirement: str
+    applied_at: str
+    files: tuple[str, ...]
+    optional: bool = False
+    conflicts: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class Upstreamed(NamedTuple):
+    """A wanted patch that the installed release makes needless: ``require`` accepts it while that version is there."""
+
+    name: str
+    distribution: str
+    version: str
+    info: str | None
+    digest: str
+
+
+class Ledger(NamedTuple):
+    """The whole record: patches in the order they are laid on, files by key, and the last transaction's id."""
+
+    patches: tuple[PatchEntry, ...] = ()
+    files: Mapping[str, FileEntry] = {}
+    upstreamed: tuple[Upstreamed, ...] = ()
+    tx: str = ""
+
+    @classmethod
+    def load(cls, home: str) -> Ledger:
+        """The ledger of the site-packages directory ``home``; an empty one where there is none.
+
+        Raises:
+            SiteError: ``ledger-version``, ``corrupt`` or ``unreadable``.
+        """
+        value = read(home)
+        return cls() if value is None else from_json(value, state_path(home, "ledger.json"))
+
+    @property
+    def empty(self) -> bool:
+        """True where nothing is recorded."""
+        return not (self.patches or self.files or self.upstreamed)
+
+    def patch(self, name: str) -> PatchEntry | None:
+        """The applied patch of that name."""
+        return next((entry for entry in self.patches if entry.name == name), None)
+
+    def blobs(self) -> frozenset[str]:
+        """The SHA-256 of every blob that must be kept."""
+        wanted = {entry.digest for entry in self.patches}
+        for entry in self.files.values():
+            wanted.add(entry.after.sha256)
+            if entry.pristine is not None:
+                wanted.add(entry.pristine.sha256)
+        return frozenset(wanted)
+
+    def with_patch(self, entry: PatchEntry) -> Ledger:
+        """With ``entry`` in the place of the patch of its name, else at the end; no longer ``upstreamed``."""
+        if self.patch(entry.name) is None:
+            patches = (*self.patches, entry)
+        else:
+            patches = tuple(entry if old.name == entry.name else old for old in self.patches)
+        return self._replace(patches=patches).without_upstreamed(entry.name)
+
+    def without_patch(self, name: str) -> Ledger:
+        """Without that patch; its files are the caller's to replan."""
+        return self._replace(patches=tuple(entry for entry in self.patches if entry.name != name))
+
+    def with_file(self, key: str, entry: FileEntry) -> Ledger:
+        """With ``entry`` for the file ``key``."""
+        return self._replace(files={**self.files, key: entry})
+
+    def without_file(self, key: str) -> Ledger:
+        """Without the file ``key``."""
+        return self._replace(files={name: entry for name, entry in self.files.items() if name != key})
+
+    def with_upstreamed(self, entry: Upstreamed) -> Ledger:
+        """With ``entry`` in the place of the upstreamed patch of its name, else at the end."""
+        kept = self.without_upstreamed(entry.name)
+        return kept._replace(upstreamed=(*kept.upstreamed, entry))
+
+    def without_upstreamed(self, name: str) -> Ledger:
+        """Without that upstreamed patch."""
+        return self._replace(upstreamed=tuple(entry for entry in self.upstreamed if entry.name != name))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, the form that :func:`patchkit.runtime.ledger.read` gives (without the checksum)."""
+        return {
+            "schema": SCHEMA,
+            "tx": self.tx,
+            "patches": [entry._asdict() for entry in self.patches],
+            "files": {key: _file_json(entry) for key, entry in self.files.items()},
+            "upstreamed": [entry._asdict() for entry in self.upstreamed],
+        }
+
+
+def _file_json(entry: FileEntry) -> dict[str, Any]:
+    return {
+        "distribution": entry.distribution,
+        "pristine": entry.pristine and entry.pristine._asdict(),
+        "witness": entry.witness,
+        "after": entry.after._asdict(),
+        "stat": entry.stat and entry.stat._asdict(),
+        "layers": [{"patch": layer.patch, "splices": [list(s) for s in layer.splices]} for layer in entry.layers],
+        "created_dirs": list(entry.created_dirs),
+    }
+
+
+def from_json(value: Mapping[str, Any], path: str) -> Ledger:
+    """The ledger from JSON values of schema 1; ``path`` is for messages.
+
+    Raises:
+        SiteError: ``corrupt``: a member is missing or of another kind.
+    """
+    try:
+        return Ledger(
+            patches=tuple(
+                PatchEntry(**{name: _frozen(entry[name]) for name in PatchEntry._fields}) for entry in value["patches"]
+            ),
+            files={key: _file_entry(entry) for key, entry in value["files"].items()},
+            upstreamed=tuple(
+                Upstreamed(*(entry[name] for name in Upstreamed._fields)) for entry in value["upstreamed"]
+            ),
+            tx=value["tx"],
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise corrupt(path, f"a member is missing or of the wrong kind ({error})", dumps(value)) from None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _file_entry(value: Mapping[str, Any]) -> FileEntry:
+    pristine, stat = value["pristine"], value["stat"]
+    return FileEntry(
+        distribution=value["distribution"],
+        pristine=None if pristine is None else Pristine(*(pristine[name] for name in Pristine._fields)),
+        witness=value["witness"],
+        after=Content(value["after"]["sha256"], value["after"]["size"]),
+        layers=tuple(
+            Layer(layer["patch"], tuple((start, end, new) for start, end, new in layer["splices"]))
+            for layer in value["layers"]
+        ),
+        stat=None if stat is None else Stat(*(stat[name] for name in Stat._fields)),
+        created_dirs=tuple(value["created_dirs"]),
+    )
+
+
+def dumps(value: Mapping[str, Any]) -> bytes:
+    """Ledger bytes: sorted keys, one line per patch and file; the second line is the checksum of all behind it."""
+    import json
+
+    def line(item: Any) -> str:
+        return json.dumps(item, sort_keys=True, ensure_ascii=True)
+
+    members = []
+    for name in sorted(value):
+        item = value[name]
+        if name == "checksum":
+            continue
+        if isinstance(item, dict) and item:
+            text = "{\n" + ",\n".join(f"  {line(key)}: {line(item[key])}" for key in sorted(item)) + "\n }"
+        elif isinstance(item, list) and item:
+            text = "[\n" + ",\n".join(f"  {line(entry)}" for entry in item) + "\n ]"
+        else:
+            text = line(item)
+        members.append(f" {line(name)}: {text}")
+    body = (",\n".join(members) + "\n}\n").encode("ascii")
+    return f'{{\n "checksum": "{checksum(body)}",\n'.encode("ascii") + body
+
+
+def save(home: str, ledger: Ledger) -> None:
+    """Write the ledger, wholly or not at all. Only a transaction may call this.
+
+    Raises:
+        OSError: With its path.
+    """
+    fs.write_atomic(state_path(home, "ledger.json"), dumps(ledger.to_json()))
+
+
+def key_of(home: str, path: str) -> str:
+    """The ledger key of ``path``: relative to ``home`` with ``/``, or absolute where it lies outside."""
+    home, path = os.path.abspath(home), os.path.abspath(path)
+    if path.startswith(home.rstrip(os.sep) + os.sep):
+        path = os.path.relpath(path, home)
+    return path.replace(os.sep, "/")
+
+
+def layers_of(scripts: Iterable[tuple[str, Sequence[ByteSplice]]]) -> tuple[Layer, ...]:
+    """The layers of one file from each patch's splices (sorted, on the bytes as they stood before it), in order."""
+    from base64 import b64encode
+
+    listed = list(scripts)
+    last = len(listed) - 1
+    return tuple(
+        Layer(
+            patch,
+            tuple((s.start, s.end, len(s.new) if index == last else b64encode(s.new).decode("ascii")) for s in splices),
+        )
+        for index, (patch, splices) in enumerate(listed)
+    )
+
+
+def scripts_of(layers: Sequence[Layer], pristine: bytes, after: bytes) -> list[tuple[str, list[ByteSplice]]]:
+    """Each patch's splices, rebuilt from the pristine bytes (``b""`` for an added file) and the patched ones.
+
+    Raises:
+        InternalError: The layers do not lead from ``pristine`` to ``after``.
+    """
+    from base64 import b64decode
+
+    from patchkit.edit.source import ByteSplice
+
+    data = pristine
+    scripts: list[tuple[str, list[ByteSplice]]] = []
+    for layer in layers:
+        splices: list[ByteSplice] = []
+        out: list[bytes] = []
+        at = length = 0
+        for start, end, new in layer.splices:
+            out.append(data[at:start])
+            length += start - at
+            text = b64decode(new) if isinstance(new, str) else after[length : length + new]
+            out.append(text)
+            length += len(text)
+            splices.append(ByteSplice(start, end, data[start:end], text))
+            at = end
+        out.append(data[at:])
+        data = b"".join(out)
+        scripts.append((layer.patch, splices))
+    if data != after:
+        raise InternalError("the ledger's layers do not lead from the pristine bytes to the patched ones")
+    return scripts
+
+
+def with_written(
+    ledger: Ledger, home: str, tx: str, stats: Mapping[str, Stat], dirs: Mapping[str, Sequence[str]]
+) -> Ledger:
+    """The ledger as a transaction commits it: its id, the new files' stats, and the directories made (by key)."""
+    files = dict(ledger.files)
+    for key, stat in stats.items():
+        if key in files:
+            files[key] = files[key]._replace(stat=stat)
+    for key, made in dirs.items():
+        if key in files:
+            files[key] = files[key]._replace(created_dirs=tuple(key_of(home, path) for path in made))
+    return ledger._replace(files=files, tx=tx)
+
+
+def dirs_after(home: str, old: Ledger, new: Ledger, made: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Which directories each added file of ``new`` answers for, so that the last to go takes its directory along.
+
+    A directory was made for one file; when that goes and another added file still lies within, that one takes it over.
+
+    Args:
+        home: The site-packages directory.
+        old: The ledger before the transaction.
+        new: The one after.
+        made: Absolute paths of the directories this transaction makes, by key, outermost first.
+    """
+    owned: dict[str, list[str]] = {}
+    added = [key for key, entry in new.files.items() if entry.pristine is None]
+    for key in added:
+        before = old.files.get(key)
+        kept = [file_path(home, name) for name in before.created_dirs] if before is not None else []
+        owned[key] = [*kept, *(path for path in made.get(key, ()) if path not in kept)]
+    for key, entry in old.files.items():
+        if key in owned:
+            continue
+        for path in (file_path(home, name) for name in entry.created_dirs):
+            heir = next((name for name in added if file_path(home, name).startswith(path + os.sep)), None)
+            if heir is not None and path not in owned[heir]:
+                owned[heir] = sorted([*owned[heir], path], key=len)
+    return owned

@@ -1,0 +1,440 @@
+"""Every change of a site, all or nothing: also under ``kill -9``, a full disk, or a power cut.
+
+The order is what makes it so. Blobs of all bytes before and after, then the journal (what is meant to be done), each
+flushed; then every new file is prepared beside its target, and only when all are, they are renamed over their targets;
+flushed, read back; then the ledger is renamed into place. That rename decides: a journal whose id the ledger carries
+belongs to a finished transaction and is cleaned up, any other is taken back from the blobs. The same function does that
+after an exception in this process and, called by the next command, after a crash.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from patchkit.errors import InternalError, SiteError
+from patchkit.runtime.ledger import file_path, sha256_hex
+from patchkit.state import blobs, bytecode, fs, settle
+from patchkit.state import journal as journals
+from patchkit.state import ledger as ledgers
+from patchkit.state.journal import Before, Journal, JournalFile
+from patchkit.state.ledger import Ledger, Stat
+from patchkit.state.lock import lock
+
+_SECOND = 1_000_000_000
+
+
+class Change(NamedTuple):
+    """One file to change.
+
+    Args:
+        key: Its ledger key.
+        path: Its absolute path, ``file_path(home, key)``.
+        before: Its bytes now; None: it must not exist.
+        after: Its bytes then; None: remove it.
+        mode: Permission bits of the result; None: as they are (a new file: by the umask).
+        mtime_ns: Modification time of the result; None: now.
+        create_dirs: Directories (absolute, outermost first) that are made for an added file, or that go, when empty,
+            with a removed one. Missing parents and what the ledger knows count without being named here.
+    """
+
+    key: str
+    path: str
+    before: bytes | None
+    after: bytes | None
+    mode: int | None = None
+    mtime_ns: int | None = None
+    create_dirs: tuple[str, ...] = ()
+
+
+class Recovery(NamedTuple):
+    """What :func:`recover` did about an interrupted transaction.
+
+    ``outcome`` is ``finished`` (it had been committed), ``rolled-back``, or ``pending`` (nothing can be written here,
+    see ``reason``). ``files`` are its keys, ``missing`` those that somebody else removed meanwhile, ``kept`` those left
+    with bytes that are neither (only with ``keep``), ``event`` what it was doing.
+    """
+
+    outcome: Literal["finished", "rolled-back", "pending"]
+    files: tuple[str, ...]
+    event: Mapping[str, Any]
+    missing: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class _Original(NamedTuple):
+    """What is known of a file before it is changed: its own stat (not a link's target), and the journal's part."""
+
+    own: os.stat_result
+    before: Before
+
+
+def pending(home: str) -> bool:
+    """Whether an interrupted transaction (or one that is running right now) left its journal. Needs no lock."""
+    return os.path.lexists(journals.journal_path(home))
+
+
+def commit(
+    home: str,
+    changes: Sequence[Change],
+    ledger: Ledger,
+    event: Mapping[str, Any],
+    *,
+    extra_blobs: Iterable[bytes] = (),
+    pycache_prefixes: Sequence[str] | None = None,
+    crash: fs.Hook | None = None,
+) -> Ledger:
+    """Make ``changes`` and record ``ledger``, wholly or not at all. Takes the lock unless this thread holds it.
+
+    Args:
+        home: The site-packages directory.
+        changes: The files, each once.
+        ledger: What is to be recorded; its files' ``stat`` and ``created_dirs`` are filled in here.
+        event: What the log is to say (``command``, ``patches``, ...).
+        extra_blobs: Further bytes the ledger refers to: the patch files, and pristine bytes that are no file's present
+            ones.
+        pycache_prefixes: Where bytecode may lie besides ``__pycache__``; None: where this process knows of.
+        crash: Called around every step on the disk (:data:`patchkit.state.fs.Hook`); for tests.
+
+    Returns:
+        The ledger as written.
+
+    Raises:
+        SiteError: ``changed`` (a file is not as ``before`` says), ``interrupted`` (:func:`recover` comes first),
+            ``locked``, or ``no-space``, ``read-only``, ``permission``, ``io``, ``os-error``, ``verify``. Nothing is
+            changed then, unless ``details["committed"]``; a ``rolled_back`` of False there means that the next command
+            must take it back.
+    """
+    prefixes = bytecode.default_prefixes() if pycache_prefixes is None else tuple(pycache_prefixes)
+    with fs.observed(crash), lock(home):
+        if pending(home):
+            raise SiteError(
+                f"{journals.journal_path(home)}: a run was interrupted and has not been taken back yet",
+                code="interrupted",
+                hint="run the command again",
+            )
+        old = Ledger.load(home)
+        _check_distinct(changes)
+        originals = _verify(changes)
+        tx = os.urandom(8).hex()
+        made = {change.key: _missing_dirs(change) for change in changes if change.before is None}
+        journal = Journal(
+            tx=tx,
+            files=tuple(
+                _journal_file(home, f"{tx}-{number}", change, originals.get(change.key), old, ledger)
+                for number, change in enumerate(changes)
+            ),
+            create_dirs=tuple(dict.fromkeys(path for paths in made.values() for path in paths)),
+            prefixes=prefixes,
+            event=dict(event),
+        )
+        try:
+            _keep_bytes(home, changes, originals, ledger, extra_blobs)
+            journals.save(home, journal)
+        except BaseException as error:
+            # Nothing is changed yet. With the journal in place (the failure came after its rename) or without:
+            settle.abandon(home, tx)
+            if isinstance(error, OSError):
+                raise fs.named(error, suffix="; nothing was changed") from error
+            raise
+        try:
+            stats = _switch(home, journal, changes, originals)
+            for change in changes:
+                bytecode.remove_stale(change.path, pycache_prefixes=prefixes)
+            stats = {key: stat for key, stat in stats.items() if _as_recorded(key, changes, ledger)}
+            written = ledgers.with_written(ledger, home, tx, stats, ledgers.dirs_after(home, old, ledger, made))
+            ledgers.save(home, written)
+        except BaseException as error:
+            failure = _after_failure(home, journal, error)
+            if failure is None:
+                raise
+            raise failure from error
+        settle.finish(home, journal)
+        return written
+
+
+def recover(home: str, *, keep: bool = False, pycache_prefixes: Sequence[str] = ()) -> Recovery | None:
+    """Finish or take back an interrupted transaction; the first thing that every command that writes does.
+
+    Takes the lock unless this thread holds it, so a transaction that is still running is waited for, not disturbed.
+
+    Args:
+        home: The site-packages directory.
+        keep: Accept files that are neither as before nor as intended: leave them so and close the transaction.
+        pycache_prefixes: Further places where bytecode may lie; the interrupted run's own are known.
+
+    Returns:
+        None where nothing was interrupted.
+
+    Raises:
+        SiteError: ``interrupted``: files have other bytes than before and than intended. They are left alone, all
+            others are as before, and the journal stays. ``locked``, ``corrupt``, or a disk error as in :func:`commit`.
+    """
+    if not pending(home):
+        return None
+    try:
+        with lock(home):
+            journal = journals.load(home)
+            if journal is None:
+                return None  # the run was not interrupted, only still under way: it has ended since
+            journal = journal._replace(prefixes=tuple(dict.fromkeys((*journal.prefixes, *pycache_prefixes))))
+            done = settle.settle(home, journal, keep=keep)
+    except OSError as error:
+        failure = fs.named(error)
+        if failure.code not in ("read-only", "permission"):
+            raise failure from error
+        return _report(home, failure)
+    except SiteError as error:
+        if error.code not in ("read-only", "permission"):
+            raise
+        return _report(home, error)
+    return Recovery(
+        outcome="finished" if done.finished else "rolled-back",
+        files=tuple(file.key for file in journal.files),
+        event=journal.event,
+        missing=done.missing,
+        kept=done.neither,
+    )
+
+
+def _report(home: str, error: SiteError) -> Recovery:
+    journal = journals.load(home)
+    keys = tuple(file.key for file in journal.files) if journal is not None else ()
+    return Recovery("pending", keys, journal.event if journal is not None else {}, reason=error.message)
+
+
+def _check_distinct(changes: Sequence[Change]) -> None:
+    seen: set[str] = set()
+    for change in changes:
+        if change.path in seen:
+            raise InternalError(f"{change.path} is in one transaction twice")
+        seen.add(change.path)
+        if change.before is None and change.after is None:
+            raise InternalError(f"{change.path}: neither present before nor after")
+
+
+def _verify(changes: Sequence[Change]) -> dict[str, _Original]:
+    """Compare every file with its ``before``; by key, what it is now.
+
+    Raises:
+        SiteError: ``changed``, naming all that differ; or a disk error.
+    """
+    originals: dict[str, _Original] = {}
+    differ: list[tuple[str, str]] = []
+    for change in changes:
+        try:
+            own = os.lstat(change.path)
+        except (FileNotFoundError, NotADirectoryError):
+            if change.before is not None:
+                differ.append((change.path, "is gone"))
+            continue
+        except OSError as error:
+            raise fs.named(error, change.path, suffix="; nothing was changed") from error
+        if change.before is None:
+            differ.append((change.path, "exists already"))
+            continue
+        try:
+            through = os.stat(change.path)
+            if not stat.S_ISREG(through.st_mode):
+                differ.append((change.path, "is not a regular file"))
+                continue
+            data = fs.read_file(change.path)
+            link = os.readlink(change.path) if stat.S_ISLNK(own.st_mode) else None
+        except FileNotFoundError:
+            differ.append((change.path, "is a link to nothing"))
+            continue
+        except OSError as error:
+            raise fs.named(error, change.path, suffix="; nothing was changed") from error
+        if data != change.before:
+            differ.append((change.path, "has other bytes"))
+            continue
+        mode = stat.S_IMODE(through.st_mode)
+        before = Before(sha256_hex(data), mode, through.st_mtime_ns, through.st_uid, through.st_gid, link)
+        originals[change.key] = _Original(own, before)
+    if differ:
+        raise _changed(differ)
+    return originals
+
+
+def _changed(differ: Sequence[tuple[str, str]]) -> SiteError:
+    return SiteError(
+        "\n".join(f"{path}: {what} since it was planned" for path, what in differ) + "\nnothing was changed",
+        code="changed",
+        hint="run the command again; if another program is changing these files, let it end first",
+        details={"path": differ[0][0], "paths": [path for path, _ in differ]},
+    )
+
+
+def _missing_dirs(change: Change) -> list[str]:
+    """The directories to make for an added file, outermost first."""
+    missing = [path for path in change.create_dirs if not os.path.lexists(path)]
+    directory = os.path.dirname(change.path)
+    found: list[str] = []
+    while directory and not os.path.lexists(directory):
+        found.append(directory)
+        directory = os.path.dirname(directory)
+    return sorted({*missing, *found}, key=len)
+
+
+def _journal_file(
+    home: str, mark: str, change: Change, original: _Original | None, old: Ledger, new: Ledger
+) -> JournalFile:
+    if os.path.normpath(file_path(home, change.key)) != os.path.normpath(change.path):
+        raise InternalError(f"{change.path} is not the path of the key {change.key}")
+    entry = new.files.get(change.key) or old.files.get(change.key)
+    remove: tuple[str, ...] = ()
+    if change.after is None:
+        known = old.files[change.key].created_dirs if change.key in old.files else ()
+        remove = tuple(dict.fromkeys((*known, *(ledgers.key_of(home, path) for path in change.create_dirs))))
+    return JournalFile(
+        key=change.key,
+        temp=f".patchkit-{mark}.tmp",
+        before=None if original is None else original.before,
+        after=None if change.after is None else sha256_hex(change.after),
+        pristine=None if entry is None or entry.pristine is None else entry.pristine.sha256,
+        remove_dirs=remove,
+    )
+
+
+def _keep_bytes(
+    home: str, changes: Sequence[Change], originals: Mapping[str, _Original], ledger: Ledger, extra: Iterable[bytes]
+) -> None:
+    """Put all bytes before and after into the blobs, durably.
+
+    Raises:
+        InternalError: The ledger refers to a blob that is not there then.
+    """
+    for data in extra:
+        blobs.put(home, data)
+    for change in changes:
+        original = originals.get(change.key)
+        mode = 0o644 if original is None else 0o600 | original.before.mode & 0o044
+        for content in (change.before, change.after):
+            if content is not None:
+                blobs.put(home, content, mode=mode)
+    blobs.flush(home)
+    lacking = sorted(name for name in ledger.blobs() if not blobs.has(home, name))
+    if lacking:
+        raise InternalError(f"the ledger to be written refers to bytes that are not kept: {', '.join(lacking)}")
+
+
+def _switch(
+    home: str, journal: Journal, changes: Sequence[Change], originals: Mapping[str, _Original]
+) -> dict[str, Stat]:
+    """Prepare every new file, then rename all into place, flush and read back.
+
+    Returns:
+        The stats of the new files, by key.
+    """
+    for path in journal.create_dirs:
+        if not os.path.isdir(path):
+            fs.mkdir(path)
+            fs.fsync_dir(os.path.dirname(path))
+    for change, file in zip(changes, journal.files, strict=True):
+        if change.after is not None:
+            fs.write_new(journal.temp(home, file), change.after, _meta(change, originals.get(change.key)))
+    for change, file in zip(changes, journal.files, strict=True):
+        _still(change, originals.get(change.key))
+        if change.after is None:
+            fs.unlink(change.path)
+        else:
+            fs.replace(journal.temp(home, file), change.path)
+    for directory in dict.fromkeys(os.path.dirname(change.path) for change in changes):
+        fs.fsync_dir(directory)
+    stats: dict[str, Stat] = {}
+    for change in changes:
+        if change.after is None:
+            if os.path.lexists(change.path):
+                raise _unverified(change.path, "was removed and is still there")
+        else:
+            if fs.read_file(change.path) != change.after or os.path.islink(change.path):
+                raise _unverified(change.path, "reads back other bytes than were written")
+            stats[change.key] = Stat.of(change.path)
+    return stats
+
+
+def _as_recorded(key: str, changes: Sequence[Change], ledger: Ledger) -> bool:
+    """Whether a file holds what the ledger says; not where hand edits were kept around ours: its stat must not vouch."""
+    entry = ledger.files.get(key)
+    after = next(change.after for change in changes if change.key == key)
+    return entry is not None and after is not None and sha256_hex(after) == entry.after.sha256
+
+
+def _meta(change: Change, original: _Original | None) -> fs.Meta:
+    """What the new file takes over from the one it replaces; an added one made by root gets its directory's owner."""
+    if original is None:
+        if not (hasattr(os, "geteuid") and os.geteuid() == 0):
+            return fs.Meta(mode=change.mode, mtime_ns=change.mtime_ns)
+        parent = os.stat(os.path.dirname(change.path))
+        return fs.Meta(mode=change.mode, mtime_ns=change.mtime_ns, uid=parent.st_uid, gid=parent.st_gid)
+    before = original.before
+    mtime_ns = change.mtime_ns
+    if mtime_ns is None and change.before is not None and change.after is not None:
+        import time
+
+        # Bytecode that lies where we do not look is trusted by whole second and size: they must not both stay.
+        if len(change.after) == len(change.before) and time.time_ns() // _SECOND <= before.mtime_ns // _SECOND:
+            mtime_ns = (before.mtime_ns // _SECOND + 1) * _SECOND
+    return fs.Meta(
+        mode=before.mode if change.mode is None else change.mode,
+        mtime_ns=mtime_ns,
+        uid=before.uid,
+        gid=before.gid,
+        xattrs_from=change.path,
+    )
+
+
+def _still(change: Change, original: _Original | None) -> None:
+    """Look once more, right before the rename, whether somebody else changed the file meanwhile."""
+    try:
+        now = os.lstat(change.path)
+    except FileNotFoundError:
+        if original is None:
+            return
+        raise _changed([(change.path, "is gone")]) from None
+    if original is None:
+        raise _changed([(change.path, "exists already")])
+    if _identity(now) != _identity(original.own):
+        raise _changed([(change.path, "was written to")])
+
+
+def _identity(now: os.stat_result) -> tuple[int, int, int, int]:
+    return now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+
+
+def _unverified(path: str, what: str) -> SiteError:
+    return SiteError(
+        f"{path}: {what}",
+        code="verify",
+        hint="look at the disk, or for a program that changes files there at the same time",
+        details={"path": path},
+    )
+
+
+def _after_failure(home: str, journal: Journal, error: BaseException) -> SiteError | None:
+    """Take the transaction back, or finish it where its ledger is in place already.
+
+    Returns:
+        The error to raise instead of ``error``; None: that one as it is.
+    """
+    try:
+        done = settle.settle(home, journal)
+    except (OSError, SiteError) as second:
+        reason = second.message if isinstance(second, SiteError) else fs.named(second).message
+        first = error if isinstance(error, SiteError) else fs.named(error) if isinstance(error, OSError) else None
+        if first is None:
+            return None  # an interrupt, or a fault of ours; the journal stays for the next command
+        return SiteError(
+            f"{first.message}; it could not be taken back completely either: {reason}",
+            code=first.code,
+            hint="remove the cause, then run the command again: it takes the rest back first",
+            details={**first.details, "rolled_back": False},
+        )
+    if isinstance(error, OSError):
+        if done.finished:
+            return fs.named(error, suffix="; the changes are in place all the same", committed=True)
+        return fs.named(error, suffix="; everything was put back as it was")
+    return None

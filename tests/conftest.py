@@ -1,0 +1,45 @@
+"""Fixtures for every room: a site with a small distribution, patch files, and the command line in process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from support.bench import Bench
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the developer's environment, cache or project."""
+    for name in ("PATCHKIT_PYTHON", "VIRTUAL_ENV", "PATCHKIT_DEBUG", "PYTHONPYCACHEPREFIX", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATCHKIT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    """A site-packages folder with the distribution ``demo 1.0``, a patches folder, and the command line."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return Bench(tmp_path, lambda: capsys.readouterr())
+
+
+@pytest.fixture
+def make_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[dict[str, str | bytes]], Bench]:
+    """As ``bench``, with files of the test's own."""
+
+    def make(files: dict[str, str | bytes]) -> Bench:
+        work = tmp_path / "work"
+        work.mkdir(exist_ok=True)
+        monkeypatch.chdir(work)
+        return Bench(tmp_path, lambda: capsys.readouterr(), files)
+
+    return make

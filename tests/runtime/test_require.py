@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from state.sites import TOML, entry_for, patch_entry
+
+from patchkit.errors import PatchkitError, SiteError
+from patchkit.runtime.require import require
+from patchkit.state.ledger import Ledger, Upstreamed
+from patchkit.state.transaction import Change, commit
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "site-packages"
+    (home / "pkg-1.0.dist-info").mkdir(parents=True)
+    ledger = Ledger().with_patch(patch_entry("p", ["a.py", "b.py"]))
+    ledger = ledger.with_upstreamed(Upstreamed("u", "pkg", "1.0", "pkg-1.0.dist-info", "0" * 64))
+    changes = []
+    for name in ("a.py", "b.py"):
+        (home / name).write_bytes(b"one\n")
+        ledger = ledger.with_file(name, entry_for(b"one\n", b"two\n"))
+        changes.append(Change(name, str(home / name), b"one\n", b"two\n"))
+    commit(str(home), changes, ledger, {"command": "apply"}, extra_blobs=[TOML])
+    return home
+
+
+def state(home: Path, *names: str) -> str:
+    with pytest.raises(SiteError) as raised:
+        require(*names, site=home)
+    assert raised.value.code == "not-applied"
+    assert isinstance(raised.value, PatchkitError)
+    assert "patchkit --site" in (raised.value.hint or "")
+    return str(raised.value.details["patches"][0]["state"])
+
+
+def test_applied_and_upstreamed_are_enough(home: Path) -> None:
+    require("p", "u", site=home)
+    require("p", site=str(home))
+    require(site=home)
+
+
+def test_absent(home: Path, tmp_path: Path) -> None:
+    assert state(home, "p", "q") == "absent"
+    (tmp_path / "empty").mkdir()
+    assert state(tmp_path / "empty", "p") == "absent"
+
+
+def test_lost_partial_modified(home: Path) -> None:
+    (home / "a.py").write_bytes(b"one\n")
+    assert state(home, "p") == "partial"
+    (home / "b.py").write_bytes(b"one\n")
+    assert state(home, "p") == "lost"
+    (home / "b.py").write_bytes(b"hand\n")
+    assert state(home, "p") == "modified"
+    (home / "b.py").unlink()
+    assert state(home, "p") == "modified"
+
+
+def test_another_version_or_none(home: Path) -> None:
+    (home / "pkg-1.0.dist-info").rename(home / "pkg-1.1.dist-info")
+    assert state(home, "p") == "stale"
+    assert state(home, "u") == "stale"
+    (home / "pkg-1.1.dist-info").rmdir()
+    assert state(home, "p") == "uninstalled"
+
+
+def test_the_message_names_all_and_what_to_type(home: Path) -> None:
+    (home / "a.py").write_bytes(b"hand\n")
+    with pytest.raises(SiteError) as raised:
+        require("p", "q", site=home)
+    assert "p: modified: a.py" in raised.value.message
+    assert "q: absent" in raised.value.message
+    assert f"patchkit --site {home} check p q" in (raised.value.hint or "")
+
+
+def test_it_imports_no_parser_and_next_to_nothing(home: Path) -> None:
+    code = (
+        "import sys\n"
+        "sys.path[:0] = [sys.argv[1], sys.argv[2]]\n"
+        "before = set(sys.modules)\n"
+        "from patchkit.runtime.require import require\n"
+        "require('p', 'u')\n"
+        "print(*sorted(set(sys.modules) - before))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code, str(ROOT), str(home)], capture_output=True, text=True, check=True
+    )
+    added = set(done.stdout.split())
+    heavy = {
+        "ast",
+        "tokenize",
+        "tomllib",
+        "argparse",
+        "packaging",
+        "json",
+        "re",
+        "typing",
+        "hashlib",
+        "dataclasses",
+        "pathlib",
+    }
+    assert not added & heavy
+    assert added <= {
+        "__future__", "_json", "zlib", "_sha256", "_sha2",
+        "patchkit", "patchkit.runtime", "patchkit.runtime.ledger", "patchkit.runtime.require",
+    }  # fmt: skip

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from state.sites import TOML, entry_for, patch_entry
+
+from patchkit.runtime import ledger as reader
+from patchkit.state.ledger import Ledger
+from patchkit.state.transaction import Change, commit
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """a.py patched, new.py added."""
+    home = tmp_path / "site-packages"
+    (home / "pkg-1.0.dist-info").mkdir(parents=True)
+    (home / "a.py").write_bytes(b"one\n")
+    ledger = Ledger().with_patch(patch_entry("p", ["a.py", "new.py"]))
+    ledger = ledger.with_file("a.py", entry_for(b"one\n", b"two\n")).with_file("new.py", entry_for(None, b"new\n"))
+    changes = [
+        Change("a.py", str(home / "a.py"), b"one\n", b"two\n"),
+        Change("new.py", str(home / "new.py"), None, b"new\n"),
+    ]
+    commit(str(home), changes, ledger, {"command": "apply"}, extra_blobs=[TOML])
+    return home
+
+
+def states(home: Path) -> dict[str, str]:
+    ledger = reader.read(str(home))
+    assert ledger is not None
+    return reader.check_files(str(home), ledger)
+
+
+def test_applied(home: Path) -> None:
+    assert states(home) == {"a.py": "applied", "new.py": "applied"}
+    ledger = reader.read(str(home))
+    assert ledger is not None
+    assert reader.check_files(str(home), ledger, ["new.py"]) == {"new.py": "applied"}
+
+
+def test_applied_without_reading_when_the_stat_is_old_enough(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = home / ".patchkit" / "ledger.json"
+    later = path.stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(later, later))
+    ledger = reader.read(str(home))
+    assert ledger is not None
+    monkeypatch.setattr(reader, "sha256_hex", lambda data: pytest.fail("read"))
+    assert reader.check_files(str(home), ledger) == {"a.py": "applied", "new.py": "applied"}
+
+
+def test_the_same_bytes_under_another_stat_are_applied(home: Path) -> None:
+    os.utime(home / "a.py", ns=(1, 1))
+    assert states(home)["a.py"] == "applied"
+    (home / "copy").write_bytes(b"two\n")
+    (home / "copy").replace(home / "a.py")
+    assert states(home)["a.py"] == "applied"
+
+
+def test_pristine_modified_missing(home: Path) -> None:
+    (home / "a.py").write_bytes(b"one\n")
+    (home / "new.py").write_bytes(b"other\n")
+    assert states(home) == {"a.py": "pristine", "new.py": "modified"}
+    (home / "a.py").write_bytes(b"hand\n")
+    (home / "new.py").unlink()
+    assert states(home) == {"a.py": "modified", "new.py": "pristine"}
+    (home / "a.py").unlink()
+    assert states(home)["a.py"] == "missing"
+    (home / "a.py").mkdir()
+    (home / "new.py").symlink_to("nowhere")
+    assert states(home) == {"a.py": "modified", "new.py": "missing"}
+
+
+def test_an_edit_of_the_same_size_right_after_the_commit_is_seen(home: Path) -> None:
+    with open(home / "a.py", "r+b") as file:
+        file.write(b"TWO")
+    assert states(home)["a.py"] == "modified"
+
+
+def test_an_edit_whose_time_was_put_back_is_seen(home: Path) -> None:
+    before = (home / "a.py").stat()
+    with open(home / "a.py", "r+b") as file:
+        file.write(b"TWO")
+    os.utime(home / "a.py", ns=(before.st_atime_ns, before.st_mtime_ns))
+    later = before.st_mtime_ns + 10**12
+    os.utime(home / ".patchkit" / "ledger.json", ns=(later, later))
+    assert states(home)["a.py"] == "modified"
+
+
+def test_unreadable(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = reader.read(str(home))
+    assert ledger is not None
+
+    def refuse(path: str) -> os.stat_result:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(reader.os, "stat", refuse)
+    assert reader.check_files(str(home), ledger) == {"a.py": "unreadable", "new.py": "unreadable"}
+
+
+def test_installed(home: Path) -> None:
+    assert reader.installed(str(home), "pkg-1.0.dist-info")
+    assert not reader.installed(str(home), "pkg-2.0.dist-info")
+    assert reader.installed(str(home), None)
+    (home / "My_Pkg-3.0.dist-info").mkdir()
+    (home / "my_pkg_more-4.0.dist-info").mkdir()
+    (home / "old-0.1-py3.11.egg-info").mkdir()
+    assert reader.installed_versions(str(home), "my.pkg") == ["3.0"]
+    assert reader.installed_versions(str(home), "old") == ["0.1"]
+    assert reader.installed_versions(str(home), "none") == []
+
+
+def test_find_home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), str(home), "/nowhere.zip"])
+    assert reader.find_home() == str(home)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert reader.find_home() is None
+    assert reader.find_home(home) == str(home)
+    assert reader.find_home(SimpleNamespace(home=str(home))) == str(home)
+    venv = tmp_path / "venv"
+    inner = venv / "lib" / "python3.11" / "site-packages"
+    inner.mkdir(parents=True)
+    assert reader.find_home(str(venv)) == str(inner)
+    assert reader.find_home(str(inner)) == str(inner)
+
+
+OLD = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
+
+
+@pytest.mark.parametrize("python", [*OLD, Path(sys.executable)], ids=lambda path: path.parents[1].name)
+def test_every_interpreter_from_3_8_on_reads_it(home: Path, python: Path) -> None:
+    version = subprocess.run(
+        [str(python), "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
+    )
+    if tuple(map(int, version.stdout.split())) < (3, 8):
+        pytest.skip("older than what the runtime is for")
+    code = (
+        "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]\n"
+        "from patchkit.runtime import ledger\n"
+        "from patchkit.runtime.require import require\n"
+        "home = ledger.find_home()\n"
+        "require('p')\n"
+        "print(ledger.check_files(home, ledger.read(home)))\n"
+        "try:\n    require('q')\nexcept Exception as error:\n    print(error.code)\n"
+    )
+    done = subprocess.run([str(python), "-c", code, str(ROOT), str(home)], capture_output=True, text=True)
+    assert done.stdout == "{'a.py': 'applied', 'new.py': 'applied'}\nnot-applied\n", done.stderr
