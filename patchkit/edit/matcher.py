@@ -381,7 +381,8 @@ class _Search:
             self.choices.append(_Choice(tail, items, stop + 1, rest, len(self.bindings)))
         item = sequence.items[at]
         nodes = tuple(items.nodes[items.at : stop])
-        binding = Binding(item.kind, nodes, items.container, items.field, items.nodes, items.at, stop)
+        kind = "items" if items.field == "items" and item.kind == "elements" else item.kind  # {$$$} of a dict
+        binding = Binding(kind, nodes, items.container, items.field, items.nodes, items.at, stop)
         if not self._bind(item.name, binding):
             return _FAIL
         return (_Tail(sequence, at + 1, closed), items._replace(at=stop), rest)

@@ -34,8 +34,10 @@ class Files(Protocol):
         """The installed version, as its metadata spell it."""
         ...
 
-    def read(self, path: str, *, wanted_by: str) -> bytes:
+    def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
         """The bytes of one of the distribution's own files as they stand before this patch.
+
+        ``wanted_by`` names the part of the patch that wants it, for messages.
 
         Raises:
             PlanError: ``not-in-distribution``.
@@ -118,19 +120,19 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
         )
     works: dict[str, _FileWork] = {}
 
-    def work(path: str, wanted_by: str) -> _FileWork:
+    def work(path: str, table: str, index: int) -> _FileWork:
         if path not in works:
-            works[path] = _FileWork(FileText(Source(files.read(path, wanted_by=wanted_by), path=path), grammar.parse))
+            data = files.read(path, wanted_by=lambda: where(patch, table, index, "file"))
+            works[path] = _FileWork(FileText(Source(data, path=path), grammar.parse))
         return works[path]
 
     for condition in patch.preconditions:
         assert condition.file is not None
         if _applies(condition, files):
-            text = work(condition.file, where(patch, "precondition", condition.index, "file")).text
-            _require(patch, condition, text, files)
+            _require(patch, condition, work(condition.file, condition.kind, condition.index).text, files)
     for edit in edits:
         for path in edit.files:
-            _plan_edit(patch, edit, work(path, where(patch, "edit", edit.index, "file")), files)
+            _plan_edit(patch, edit, work(path, "edit", edit.index), files)
     plans = [_lay(patch, path, unit, grammar) for path, unit in works.items() if unit.reports]
     plans += [FilePlan(add.file, None, add.content.encode(), (), ()) for add in adds]
     planned = {plan.path: plan.after for plan in plans}
@@ -139,7 +141,7 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
         if _applies(condition, files):
             data = planned.get(condition.file)
             if data is None:
-                data = files.read(condition.file, wanted_by=where(patch, "postcondition", condition.index, "file"))
+                data = files.read(condition.file, wanted_by=_of(patch, condition))
             _require(patch, condition, FileText(Source(data, path=condition.file), grammar.parse), files)
     return PatchPlan(patch, tuple(plans))
 
@@ -152,7 +154,7 @@ def upstreamed_by(patch: Patch, files: Files, grammar: Grammar) -> Condition | N
         if condition.file is None:
             return condition
         try:
-            data = files.read(condition.file, wanted_by=where(patch, "upstreamed", condition.index, "file"))
+            data = files.read(condition.file, wanted_by=_of(patch, condition))
         except PlanError:
             continue
         text = FileText(Source(data, path=condition.file), grammar.parse)
@@ -164,6 +166,10 @@ def upstreamed_by(patch: Patch, files: Files, grammar: Grammar) -> Condition | N
 def where(patch: Patch, table: str, index: int, key: str) -> str:
     """``patches/x.toml:12: edit 2: `find```, the beginning of every message about a part of a patch."""
     return place(patch, table, index, key).text
+
+
+def _of(patch: Patch, condition: Condition) -> Callable[[], str]:
+    return lambda: where(patch, condition.kind, condition.index, "file")
 
 
 def _applies(condition: Condition, files: Files) -> bool:

@@ -145,6 +145,8 @@ class Source:
 
     def byte(self, position: int) -> int:
         """The offset in ``data`` of ``position``."""
+        if len(self.data) - self.bom == len(self.text):
+            return self.bom + position  # one byte a character, and no line break of two
         if self._byte_starts is None:
             offsets, offset = [], self.bom
             for index, start in enumerate(self.starts):

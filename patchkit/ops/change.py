@@ -117,6 +117,7 @@ def plan_change(
     affected = _affected(workspace, add, gone)
     stacks: dict[str, FileStack] = {}
     grammar = Grammar(workspace.site)
+    workspace.suspects = [wanted.patch for wanted in add]
     for item in order:
         if isinstance(item, PatchEntry):
             if item.name not in affected or not workspace.in_force(item):
@@ -160,12 +161,8 @@ def _lay(
     plan = plan_patch(patch, files, grammar)
     check_parses(patch, plan.files, grammar.judge)
     for file in plan.files:
-        label = f"{patch.path or patch.name}: "
-        stack = (
-            files.create(file.path, wanted_by=label.rstrip(": "))
-            if file.before is None
-            else files.open(file.path, wanted_by=label.rstrip(": "))
-        )
+        opening = files.create if file.before is None else files.open
+        stack = opening(file.path, wanted_by=lambda: patch.path or patch.name)
         stack.layers.append((patch.name, file))
     return plan
 

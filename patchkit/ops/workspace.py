@@ -7,7 +7,7 @@ ledger's copy. Bytes that are neither are never taken for pristine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ from patchkit.state.ledger import FileEntry, Ledger, PatchEntry
 
 if TYPE_CHECKING:
     from patchkit.edit.plan import FilePlan
+    from patchkit.model.patch import Patch
 
 #: A patched file that is larger than this is refused: nobody's source, and the ledger would hold it twice.
 LARGEST_FILE = 64 << 20
@@ -30,7 +31,8 @@ LARGEST_FILE = 64 << 20
 class Pristine(NamedTuple):
     """The bytes that the installer put there, and how that is known.
 
-    ``witness`` is "record" (RECORD's hash) or "none" (the distribution records no hash for the file).
+    ``witness`` is "record" (RECORD's hash), "wheel" (the released wheel) or "none" (the distribution records no hash
+    for the file).
     """
 
     data: bytes
@@ -64,11 +66,15 @@ class Workspace:
     """A site opened for one command.
 
     ``ignore_requires`` leaves a target's ``requires`` unchecked, for environments that hold the target alone.
+    ``fetch`` is told of a download when pristine bytes may be taken from the released wheel; None: they may not.
+    ``suspects`` are patches that may be on a file although the ledger does not say so (it was deleted, perhaps).
     """
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.ignore_requires = False
+        self.fetch: Callable[[str], None] | None = None
+        self.suspects: Sequence[Patch] = ()
         self.ledger = Ledger.load(site.home)
         self._current: dict[str, bytes | None] = {}
         self._distributions: dict[str, Distribution | None] = {}
@@ -156,16 +162,34 @@ class Workspace:
         if witness is None and entry is None:
             status = os.stat(resolved.absolute)
             return Pristine(current, "none", status.st_mode & 0o7777, status.st_mtime_ns)
+        rebuilt = self._rebuilt(resolved, distribution, current)
+        if rebuilt is not None:
+            return rebuilt
         raise SiteError(
             f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: its bytes differ from "
             "RECORD's hash, and patchkit did not write them",
             code="modified",
             hint=(
                 "somebody edited it, or the package cache it was installed from was written through: "
-                f"reinstall {distribution.name}=={distribution.version} without the cache, then apply again"
+                f"reinstall {distribution.name}=={distribution.version} without the cache, then apply again; "
+                "--fetch compares with the released wheel"
             ),
             details={"path": resolved.path, "state": "modified", "links": os.stat(resolved.absolute).st_nlink},
         )
+
+    def _rebuilt(self, resolved: ResolvedFile, distribution: Distribution, current: bytes) -> Pristine | None:
+        from patchkit.ops.rebuild import by_inverse, from_wheel
+
+        status = os.stat(resolved.absolute)
+        recorded = resolved.entry
+        if recorded is not None and recorded.digest is not None:
+            data = by_inverse(self.suspects, resolved.path, current, recorded.matches)
+            if data is not None:
+                return Pristine(data, "record", status.st_mode & 0o7777, status.st_mtime_ns)
+        if self.fetch is not None:
+            data = from_wheel(distribution, resolved.path, self.fetch)
+            return Pristine(data, "wheel", status.st_mode & 0o7777, status.st_mtime_ns)
+        return None
 
 
 class StackFiles:
@@ -188,7 +212,7 @@ class StackFiles:
         """Whether the installed version satisfies ``specifier``."""
         return version_matches(specifier, self._distribution.version)
 
-    def read(self, path: str, *, wanted_by: str) -> bytes:
+    def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
         """The file's bytes with the patches laid so far."""
         stack = self._by_path.get(path)
         if stack is None:
@@ -197,25 +221,25 @@ class StackFiles:
         assert data is not None
         return data
 
-    def open(self, path: str, *, wanted_by: str) -> FileStack:
+    def open(self, path: str, *, wanted_by: Callable[[], str]) -> FileStack:
         """The stack of one of the distribution's files, begun from pristine when it is new here."""
         if path in self._by_path:
             return self._by_path[path]
         try:
             resolved = resolve_file(self._distribution, path)
         except (PlanError, SiteError) as error:
-            error.message = f"{wanted_by}: {error.message}"
+            error.message = f"{wanted_by()}: {error.message}"
             raise
         pristine = self._workspace.pristine(resolved, self._distribution)
         stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, pristine)
         self._by_path[path] = self._stacks[resolved.key] = stack
         return stack
 
-    def create(self, path: str, *, wanted_by: str) -> FileStack:
+    def create(self, path: str, *, wanted_by: Callable[[], str]) -> FileStack:
         """The stack of a file that a patch adds; it must not exist, unless an earlier apply of ours put it there."""
         if path in self._by_path:
             raise PlanError(
-                f"{wanted_by}: {path} already exists", code="exists", hint="edit it instead", details={"path": path}
+                f"{wanted_by()}: {path} already exists", code="exists", hint="edit it instead", details={"path": path}
             )
         absolute = os.path.join(self._distribution.base, *path.split("/"))
         entry = self._workspace.ledger.files.get(key_of(self._workspace.site, absolute))
@@ -225,7 +249,7 @@ class StackFiles:
             try:
                 resolved = resolve_added(self._distribution, path)
             except (PlanError, SiteError) as error:
-                error.message = f"{wanted_by}: {error.message}"
+                error.message = f"{wanted_by()}: {error.message}"
                 raise
         stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, None)
         self._by_path[path] = self._stacks[resolved.key] = stack
