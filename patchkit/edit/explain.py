@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from patchkit.edit.pattern import Pattern
 
 PLACE_LIMIT = 8
+NAMED_LIMIT = 200  # beyond the places shown with context, these are named by line and scope
 OUTSIDE_LIMIT = 5
 REMEDY_LIMIT = 3
 TOML_LINES = 40
@@ -359,12 +360,14 @@ def explain_many(problem: Problem, found: Sequence[Span]) -> Diagnosis:
     """Show each match with what makes it the only one; where more are expected, also what comes near."""
     report = _Report(problem, len(found))
     source = problem.source
+    report.data["places"] += [report.place(span) for span in found[:NAMED_LIMIT]]
     for span in found[:PLACE_LIMIT]:
-        report.data["places"].append(report.place(span))
         report.lines.append(f"line {source.line(span.start)}{report.where(span.start)}:")
         report.lines += uniqueness.excerpt(source, span)
-    if len(found) > PLACE_LIMIT:
-        report.lines.append(f"and {len(found) - PLACE_LIMIT} more")
+    for span in found[PLACE_LIMIT:NAMED_LIMIT]:
+        report.lines.append(f"line {source.line(span.start)}{report.where(span.start)}")
+    if len(found) > NAMED_LIMIT:
+        report.lines.append(f"and {len(found) - NAMED_LIMIT} more")
     least = int(problem.expected.rstrip("+"))
     if len(found) < least:
         covered, close = _same_elsewhere_in_file(report, found)
