@@ -1,0 +1,146 @@
+"""Properties of planning on generated sources: what changes, what does not, and when it refuses."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patchkit.edit.plan import plan_patch
+from patchkit.edit.regions import apply_script, invert
+from patchkit.errors import AnchorError, PlanError
+from patchkit.model.patch import Edit, Patch, Target
+
+PATH = "demo/core.txt"
+#: Lines out of few words, so that anchors repeat, overlap and nearly match.
+LINES = st.lists(st.sampled_from(["a", "b", "aa", "a b", "", "  a", "é", "\ta", "a\f"]), max_size=12)
+BREAKS = st.sampled_from(["\n", "\r\n", "\r", "mixed"])
+ANCHORS = st.sampled_from(["a", "b", "aa", "a\n", "a\nb\n", "\n", "é", "  a\n", "b\na", "aa\n"])
+TEXTS = st.sampled_from(["", "X", "X\n", "X\nY\n", "é\n", "aa", "  a\n"])
+
+
+class Memory:
+    """One file in memory, as ``patchkit.edit.plan.Files``; every specifier holds."""
+
+    version = "1.0"
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def read(self, path: str, *, wanted_by: object) -> bytes:
+        assert path == PATH
+        return self.data
+
+    def matches(self, specifier: str) -> bool:
+        return True
+
+    def siblings(self) -> Iterable[tuple[str, bytes]]:
+        return ()
+
+
+class Host:
+    """The grammar of the running Python."""
+
+    def parse(self, text: str) -> ast.Module:
+        return ast.parse(text)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    lines, kind, final = draw(LINES), draw(BREAKS), draw(st.booleans())
+    out = []
+    for number, line in enumerate(lines):
+        ending = ["\n", "\r\n", "\r"][number % 3] if kind == "mixed" else kind
+        out.append(line + (ending if final or number + 1 < len(lines) else ""))
+    bom = "\ufeff" if draw(st.booleans()) else ""
+    return (bom + "".join(out)).encode()
+
+
+def occurrences(data: bytes, anchor: str) -> int:
+    """How often ``anchor`` stands in ``data`` by the rules of the design, counted the slow way."""
+    text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    starts = [at for at in range(len(text) - len(anchor) + 1) if text[at : at + len(anchor)] == anchor]
+    if anchor.endswith("\n"):
+        starts = [at for at in starts if at == 0 or text[at - 1] == "\n"]
+    return len(starts)
+
+
+def patch(*edits: Edit) -> Patch:
+    return Patch(name="p", summary="p", target=Target(requirement="demo"), edits=edits)
+
+
+def edit(index: int, anchor: str, text: str, count: int = 1, action: str = "replace") -> Edit:
+    return Edit(index=index, files=(PATH,), action=action, find=anchor, text=text, count=count)  # type: ignore[arg-type]
+
+
+def normal(data: bytes) -> str:
+    return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+
+
+@settings(max_examples=200, deadline=None)
+@given(files(), ANCHORS, TEXTS, st.integers(1, 4))
+def test_refused_exactly_when_the_count_differs(data: bytes, anchor: str, text: str, count: int) -> None:
+    hits = occurrences(data, anchor)
+    made = patch(edit(1, anchor, text, count))
+    if hits != count:
+        with pytest.raises(AnchorError):
+            plan_patch(made, Memory(data), Host())
+        return
+    try:
+        plan = plan_patch(made, Memory(data), Host())
+    except PlanError as error:
+        assert error.code == "overlap"  # overlapping occurrences count, and cannot all be edited
+        return
+    (file,) = plan.files
+    assert file.before == data
+    assert apply_script(data, file.splices) == file.after
+    assert apply_script(file.after, invert(file.splices)) == data
+    # An independent way to the same text: str.replace finds exactly those that do not overlap.
+    if not anchor.endswith("\n"):
+        assert normal(file.after) == normal(data).replace(anchor, text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(files(), ANCHORS, TEXTS, st.sampled_from(["replace", "insert_before", "insert_after", "delete"]))
+def test_bytes_outside_of_the_splices_stay(data: bytes, anchor: str, text: str, action: str) -> None:
+    hits = occurrences(data, anchor)
+    if not hits:
+        return
+    try:
+        plan = plan_patch(patch(edit(1, anchor, text, hits, action)), Memory(data), Host())
+    except PlanError as error:
+        assert error.code == "overlap"
+        return
+    (file,) = plan.files
+    at = shift = 0
+    for splice in file.splices:
+        assert data[at : splice.start] == file.after[at + shift : splice.start + shift]
+        assert data[splice.start : splice.end] == splice.old
+        at, shift = splice.end, shift + len(splice.new) - len(splice.old)
+    assert data[at:] == file.after[at + shift :]
+
+
+@settings(max_examples=150, deadline=None)
+@given(files(), st.lists(st.tuples(ANCHORS, TEXTS), min_size=2, max_size=3), st.randoms(use_true_random=False))
+def test_the_order_of_edits_does_not_matter(data: bytes, wanted: list[tuple[str, str]], random: object) -> None:
+    counted = [(anchor, text, occurrences(data, anchor)) for anchor, text in wanted]
+    if any(not hits for _, _, hits in counted):
+        return
+
+    def outcome(order: list[tuple[str, str, int]]) -> tuple[str, bytes | str]:
+        try:
+            plan = plan_patch(
+                patch(*(edit(n, anchor, text, hits) for n, (anchor, text, hits) in enumerate(order, 1))),
+                Memory(data),
+                Host(),
+            )
+        except PlanError as error:
+            return "refused", error.code
+        return "planned", plan.files[0].after
+
+    shuffled = list(counted)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert outcome(counted) == outcome(shuffled)
