@@ -1,0 +1,1 @@
+"""The command line: options, rendering, exit statuses; no logic."""

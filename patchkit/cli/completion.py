@@ -17,12 +17,16 @@ def complete(parser: argparse.ArgumentParser) -> None:
             for sub in action.choices.values():
                 for option in sub._actions:
                     if option.metavar == "NAME":
-                        option.completer = patch_names  # type: ignore[attr-defined]
+                        option.completer = patch_names
     argcomplete.autocomplete(parser)
 
 
 def patch_names(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """The names of the patches that begin with ``prefix``."""
     from patchkit.cli.context import catalog_of
+    from patchkit.errors import PatchkitError
 
-    return [name for name, _, _ in catalog_of(parsed_args).names() if name.startswith(prefix)]
+    try:
+        return [name for name, _, _ in catalog_of(parsed_args).names() if name.startswith(prefix)]
+    except PatchkitError:  # a folder that is not there, a wrong project file: the command itself will say so
+        return []

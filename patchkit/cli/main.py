@@ -24,23 +24,20 @@ def main(argv: Sequence[str]) -> int:
     # Known before parsing, so that an error of the parser itself is also printed in the form that was asked for.
     json_wanted = "--json" in argv[: argv.index("--") if "--" in argv else len(argv)]
     output = Output(json_mode=json_wanted, color=_color_wanted(argv))
+    status = _run(argv, output)
+    return output.flush() or status
+
+
+def _run(argv: Sequence[str], output: Output) -> int:
     try:
         from patchkit.cli.parser import parse
 
         arguments = parse(argv, output)
-        if arguments is None:
-            return 0
-        status: int = arguments.run(arguments)
-        output.flush()
-        return status
+        return 0 if arguments is None else int(arguments.run(arguments))
     except PatchkitError as error:
         return output.fail(error)
     except KeyboardInterrupt:
         return output.interrupted()
-    except BrokenPipeError:
-        # The reader went away (`patchkit log | head`): not an error of ours, and nothing more can be printed.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
-        return 0
     except OSError as error:
         return output.fail(
             SiteError(

@@ -11,9 +11,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from patchkit.errors import PatchkitError
+from patchkit.errors import PatchkitError, SiteError
 
+#: Columns that text meant for people keeps within, where its words let it.
+WIDTH = 80
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+_DIFF_STYLES = (("--- ", "bold"), ("+++ ", "bold"), ("+", "green"), ("-", "red"), ("@@", "cyan"))
 
 
 class Output:
@@ -24,24 +28,34 @@ class Output:
         self.color = color
         self.command = ""
         self._status_shown = False
+        # Only what `paint` wrote may reach the terminal as an escape sequence; nobody else can know this word.
+        self._mark = f"\x1b{os.urandom(6).hex()}["
 
     @property
     def _people(self) -> TextIO:
         return sys.stderr if self.json_mode else sys.stdout
 
     def line(self, text: str = "") -> None:
-        """Print a line of a result."""
-        self._write(self._people, text + "\n")
+        """Print a line of a result. Control characters in it are shown, not obeyed."""
+        self._write(self._people, self._shown(text) + "\n")
+
+    def paragraph(self, text: str, indent: int = 0, style: str | None = None, *, hanging: int = 0) -> None:
+        """Print text of a result within 80 columns where its words let it; ``hanging`` indents what follows line 1."""
+        for line in text.split("\n"):
+            for number, part in enumerate(_wrapped(line, max(WIDTH - indent - hanging, 40))):
+                margin = " " * (indent + (hanging if number else 0))
+                self.line(margin + (self.paint(part, style) if style else part))
 
     def note(self, text: str) -> None:
         """Print a line that is not the result: progress, a warning."""
         self.clear_status()
-        self._write(sys.stderr, text + "\n")
+        self._write(sys.stderr, self._shown(text) + "\n")
 
     def status(self, text: str) -> None:
         """Show ``text`` in place on a terminal; off a terminal print it as a line of its own."""
-        if sys.stderr.isatty():
-            width = 79
+        text = visible(text)
+        if _is_terminal(sys.stderr):
+            width = WIDTH - 1
             self._write(sys.stderr, "\r" + text[:width].ljust(width))
             self._status_shown = True
         else:
@@ -50,7 +64,7 @@ class Output:
     def clear_status(self) -> None:
         """Take away what ``status`` shows."""
         if self._status_shown:
-            self._write(sys.stderr, "\r" + " " * 79 + "\r")
+            self._write(sys.stderr, "\r" + " " * (WIDTH - 1) + "\r")
             self._status_shown = False
 
     def json(self, *, ok: bool, error: Mapping[str, Any] | None = None, **fields: Any) -> None:
@@ -60,22 +74,19 @@ class Output:
 
             document = {"schema": 1, "command": self.command, "ok": ok, "error": error, **fields}
             # ASCII only: a lone surrogate out of a file name or an undecodable source must not break the document.
-            self._write(sys.stdout, json.dumps(document, ensure_ascii=True) + "\n")
+            self._write(sys.stdout, json.dumps(document, ensure_ascii=True, default=str) + "\n")
 
     def fail(self, error: PatchkitError) -> int:
         """Print ``error`` in the form asked for and return its exit status."""
         self.clear_status()
         details = error.to_json()
-        self.json(ok=False, error=details, **error.details.get("document", {}))
-        first, _, rest = error.message.partition("\n")
-        self._write(sys.stderr, f"{self.paint('error', 'red', sys.stderr)}: {visible(first)}\n")
-        if rest:
-            self._write(sys.stderr, visible(rest) + "\n")
+        self.json(ok=False, error=details)
+        self.note(f"{self.paint('error', 'red', sys.stderr)}: {error.message}")
         if error.hint:
             head, *more = error.hint.split("\n")
-            self._write(sys.stderr, f"{self.paint('hint', 'cyan', sys.stderr)}: {visible(head)}\n")
+            self.note(f"{self.paint('hint', 'cyan', sys.stderr)}: {head}")
             for text in more:
-                self._write(sys.stderr, f"      {visible(text)}\n")
+                self.note(f"      {text}")
         return error.exit_status
 
     def interrupted(self) -> int:
@@ -89,44 +100,78 @@ class Output:
         """``text`` in a colour or weight, where the stream is a terminal and colour is wanted."""
         if not self._colored(stream or self._people):
             return text
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+        return f"{self._mark}{_STYLES[style]}m{text}{self._mark}0m"
 
     def diff(self, text: str) -> None:
-        """Print a unified diff, coloured by line."""
-        for line in text.splitlines():
-            style = (
-                "bold"
-                if line.startswith(("--- ", "+++ "))
-                else "green"
-                if line.startswith("+")
-                else "red"
-                if line.startswith("-")
-                else "cyan"
-                if line.startswith("@@")
-                else None
-            )
-            shown = visible(line)
+        """Print a unified diff, coloured by line; off a terminal its very bytes, for other tools to apply."""
+        if not (self._colored(self._people) or _is_terminal(self._people)):
+            self._write(self._people, text)
+            return
+        for line in text.removesuffix("\n").split("\n"):
+            shown = line.removesuffix("\r")
+            style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), None)
             self.line(self.paint(shown, style) if style else shown)
 
-    def flush(self) -> None:
-        """Flush, so that a closed pipe is noticed inside the error boundary."""
+    def flush(self) -> int:
+        """Flush, so that a reader gone, or a full disk, is noticed in here; returns the exit status of the latter."""
         self.clear_status()
-        sys.stdout.flush()
+        status = 0
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                if stream is not None:
+                    stream.flush()
+            except BrokenPipeError:
+                _discard(stream)
+            except OSError as error:
+                _discard(stream)
+                status = SiteError.exit_status
+                self._write(sys.stderr, f"error: the output cannot be written: {error.strerror}\n")
+        return status
+
+    def _shown(self, text: str) -> str:
+        """``text`` with our own escape sequences, and nobody else's."""
+        return visible(text).replace(visible(self._mark), "\x1b[")
 
     def _colored(self, stream: TextIO) -> bool:
         if self.color == "always":
             return True
         if self.color == "never" or os.environ.get("NO_COLOR"):
             return False
-        return stream.isatty() and os.environ.get("TERM") != "dumb"
+        return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
     @staticmethod
-    def _write(stream: TextIO, text: str) -> None:
+    def _write(stream: TextIO | None, text: str) -> None:
+        if stream is None:  # started with that descriptor closed
+            return
         try:
             stream.write(text)
+        except BrokenPipeError:
+            _discard(stream)
         except UnicodeEncodeError:
             encoding = stream.encoding or "ascii"
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def _discard(stream: TextIO) -> None:
+    """The reader went away (`patchkit log | head`): the command goes on and its exit status stays true, unheard."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+    except (OSError, ValueError):  # not a file: a stream of the caller's own
+        pass
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    import textwrap
+
+    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def visible(text: str) -> str:

@@ -1,0 +1,1 @@
+"""The verbs, as functions: apply, revert, check, sync, and looking without touching."""

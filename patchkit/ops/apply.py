@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from patchkit.edit.plan import EditReport, PatchPlan, upstreamed_by
@@ -15,6 +15,7 @@ from patchkit.ops.workspace import StackFiles, Workspace, digest
 from patchkit.runtime.ledger import check_files
 from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
+from patchkit.state.ledger import PatchEntry
 
 
 class FileResult(NamedTuple):
@@ -44,13 +45,17 @@ class PatchResult(NamedTuple):
 
 
 class Outcome:
-    """What a call did, patch by patch. ``written`` counts files; ``dry_run`` means that none was written."""
+    """What a call did, patch by patch. ``written`` counts files; ``dry_run`` means that none was written.
+
+    ``discarded`` says that edits made by hand were thrown away, which must be shown.
+    """
 
     def __init__(self, *, dry_run: bool = False) -> None:
         self.dry_run = dry_run
         self.patches: list[PatchResult] = []
         self.files: list[FileResult] = []
         self.written = 0
+        self.discarded = False
         self.notes: list[str] = []
 
 
@@ -77,12 +82,14 @@ def apply_patches(
         SiteError: The site conflicts.
     """
     check_unique_name(patches)
+    patches = list({patch.name: patch for patch in patches}.values())
     outcome = Outcome(dry_run=dry_run)
     add: list[Wanted] = []
     results: dict[str, PatchResult] = {}
     upstreamed: dict[str, tuple[Patch, Distribution]] = {}
-    for patch in dict.fromkeys(patches):
-        _refuse_known_bad(patch, allow_known_bad)
+    for patch in patches:
+        if not allow_known_bad and not is_applied(workspace, patch):
+            refuse_known_bad(patch, "--allow-known-bad applies it all the same")
         try:
             distribution, held = _prepare(workspace, patch)
         except GuardError as error:
@@ -98,8 +105,8 @@ def apply_patches(
             results[patch.name] = PatchResult(patch.name, "unchanged", (), "applied already", *where)
         else:
             add.append(Wanted(patch, distribution))
-    check_conflicts(workspace, [wanted.patch for wanted in add])
-    drop = [name for name in upstreamed if name in {p.name for p in workspace.ledger.patches}]
+    drop = [name for name in upstreamed if workspace.ledger.patch(name) is not None]
+    check_conflicts(workspace, [wanted.patch for wanted in add], drop)
     changes = plan_change(workspace, add=add, drop=drop) if add or drop else ChangeSet(list(workspace.ledger.patches))
     for wanted in add:
         plan = changes.plans[wanted.patch.name]
@@ -110,7 +117,7 @@ def apply_patches(
             distribution=wanted.distribution.name,
             version=wanted.distribution.version,
         )
-    outcome.patches = [results[patch.name] for patch in dict.fromkeys(patches)]
+    outcome.patches = [results[patch.name] for patch in patches]
     outcome.files = changed_files(changes)
     if not dry_run:
         outcome.written = commit_change(
@@ -119,12 +126,17 @@ def apply_patches(
     return outcome
 
 
-def _refuse_known_bad(patch: Patch, allowed: bool) -> None:
-    if "known-bad" in patch.tags and not allowed:
+def refuse_known_bad(patch: Patch, way: str) -> None:
+    """Refuse a patch that is tagged ``known-bad``; ``way`` says how to have it all the same.
+
+    Raises:
+        GuardError: ``known-bad``.
+    """
+    if "known-bad" in patch.tags:
         raise GuardError(
             f"{patch.name}: is marked known-bad: {patch.summary}",
             code="known-bad",
-            hint="`patchkit show " + patch.name + "` says why; --allow-known-bad applies it all the same",
+            hint=f"`patchkit show {patch.name}` says why; {way}",
             details={"patch": patch.name, "tags": list(patch.tags)},
         )
 
@@ -158,20 +170,36 @@ def upstream_reason(workspace: Workspace, patch: Patch, distribution: Distributi
 def is_applied(workspace: Workspace, patch: Patch) -> bool:
     """Whether the ledger has exactly this patch, on the install that is there, with every byte in place."""
     recorded = workspace.ledger.patch(patch.name)
-    if recorded is None or recorded.digest != patch.digest or not workspace.in_force(recorded):
+    return recorded is not None and recorded.digest == patch.digest and is_in_place(workspace, recorded)
+
+
+def is_in_place(workspace: Workspace, recorded: PatchEntry) -> bool:
+    """Whether the install that an applied patch was made for is there, with every byte as patchkit wrote it."""
+    if not workspace.in_force(recorded):
         return False
-    states = check_files(workspace.site.home, workspace.ledger.to_json())
+    if not all(key in workspace.ledger.files for key in recorded.files):
+        return False
+    states = check_files(workspace.site.home, workspace.ledger.to_json(), recorded.files)
     return all(states.get(key) == "applied" for key in recorded.files)
 
 
-def check_conflicts(workspace: Workspace, add: Sequence[Patch]) -> None:
+def check_conflicts(workspace: Workspace, add: Sequence[Patch], leaving: Collection[str] = ()) -> None:
     """Refuse patches that must not be applied together, whichever of the two says so.
+
+    Args:
+        workspace: The site.
+        add: The patches to apply.
+        leaving: Names of applied ones that the same call takes out.
 
     Raises:
         GuardError: ``conflict``.
     """
     names = {patch.name for patch in add}
-    applied = {p.name: p for p in workspace.ledger.patches if p.name not in names and workspace.in_force(p)}
+    applied = {
+        p.name: p
+        for p in workspace.ledger.patches
+        if p.name not in names and p.name not in leaving and workspace.in_force(p)
+    }
     for patch in add:
         for other in patch.target.conflicts:
             if other in names or other in applied:

@@ -29,8 +29,12 @@ class Catalog:
         self._loaded: dict[str, Patch] = {}
         self._packages: list[Folder] | None = None
 
-    def path_of(self, name: str) -> str:
+    def path_of(self, name: str, others: Sequence[str] = ()) -> str:
         """The file of the patch ``name``, which may also be a path to a ``.toml`` file.
+
+        Args:
+            name: The name or path.
+            others: Further names to suggest from.
 
         Raises:
             UsageError: ``unknown-patch``: no folder has it; the nearest names are suggested.
@@ -39,14 +43,17 @@ class Catalog:
             if os.path.isfile(name):
                 return name
             raise UsageError(
-                f"no patch file {name}", code="unknown-patch", hint="check the path", details={"patch": name}
+                f"no patch file {name}",
+                code="unknown-patch",
+                hint="check the path; `patchkit list` shows the patches that can be named",
+                details={"patch": name, "suggestion": None},
             )
         found = self.find(name)
         if found is not None:
             return found
         import difflib
 
-        names = [known for known, _, _ in self.names()]
+        names = [*(known for known, _, _ in self.names()), *others]
         near = difflib.get_close_matches(name, names, n=1)
         raise UsageError(
             f"no patch named {name}" + (f" (did you mean {near[0]}?)" if near else ""),
@@ -63,6 +70,21 @@ class Catalog:
                 return path
         return None
 
+    def file_of(self, name: str, source: str | None) -> str | None:
+        """The file of an applied patch: by its name where the project lists it, else the one it was applied from.
+
+        Args:
+            name: The patch.
+            source: Where it was applied from, as the ledger says.
+        """
+        listed = self.project is not None and name in self.project.wanted
+        if not listed and source is not None and os.path.isfile(source):
+            return source
+        found = self.find(name)
+        if found is None and source is not None and os.path.isfile(source):
+            return source
+        return found
+
     def load(self, name: str) -> Patch:
         """The patch ``name`` (or at the path ``name``).
 
@@ -74,7 +96,11 @@ class Catalog:
         if path not in self._loaded:
             from patchkit.model.load import load_patch
 
-            self._loaded[path] = load_patch(path)
+            try:
+                self._loaded[path] = load_patch(path)
+            except PatchFileError as error:
+                error.hint = error.hint or f"correct it there; `patchkit lint {path}` says whether it is right then"
+                raise
         return self._loaded[path]
 
     def names(self) -> Iterator[tuple[str, str, str]]:
@@ -82,14 +108,13 @@ class Catalog:
         seen: set[str] = set()
         for folder in self.all_folders():
             try:
-                entries = sorted(os.listdir(folder.path))
+                entries = os.listdir(folder.path)
             except OSError:
                 continue
-            for entry in entries:
-                stem, ending = os.path.splitext(entry)
-                if ending == ".toml" and stem not in seen:
-                    seen.add(stem)
-                    yield stem, os.path.join(folder.path, entry), folder.origin
+            stems = {entry.removesuffix(".toml") for entry in entries if entry.endswith(".toml")}
+            for stem in sorted(stems - seen):
+                seen.add(stem)
+                yield stem, os.path.join(folder.path, f"{stem}.toml"), folder.origin
 
     def all_folders(self) -> Iterator[Folder]:
         """The folders in order; installed packages of patches are only looked for when the search gets that far."""
@@ -119,7 +144,11 @@ def open_catalog(patches: Sequence[str] = (), *, start: str | None = None) -> Ca
     from patchkit.model.project import load_project
 
     begin = start or os.getcwd()
-    project = load_project(begin)
+    try:
+        project = load_project(begin)
+    except PatchFileError as error:
+        error.hint = error.hint or "correct it there; then run the command again"
+        raise
     folders = [Folder(folder, "--patches") for folder in patches]
     if project is not None:
         folders += [Folder(folder, "project") for folder in project.patches]

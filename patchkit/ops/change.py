@@ -115,6 +115,7 @@ def plan_change(
     order = _sorted_by_after(workspace, order)
     changes = ChangeSet(order, gone)
     affected = _affected(workspace, add, gone)
+    named = gone | {wanted.patch.name for wanted in add}
     stacks: dict[str, FileStack] = {}
     grammar = Grammar(workspace.site)
     workspace.suspects = [wanted.patch for wanted in add]
@@ -132,22 +133,45 @@ def plan_change(
             changes.plans[patch.name] = _lay(workspace, patch, distribution, stacks, grammar)
         except (AnchorError, ConditionError, PlanError, GuardError) as error:
             if isinstance(item, PatchEntry):
-                others = sorted(gone | {wanted.patch.name for wanted in add})
-                error.message = (
-                    f"{item.name} is applied as well and would not fit any more after this change of "
-                    f"{', '.join(others)}:\n{error.message}"
-                )
-                error.hint = f"take {item.name} out in the same call: patchkit revert {' '.join([*others, item.name])}"
+                _explain_misfit(error, item.name, sorted(named), reverting=not add)
             raise
-    touched = dict.fromkeys(stacks)
+    # A file that was only looked at, for a condition, is not touched.
+    touched = dict.fromkeys(key for key, stack in stacks.items() if stack.layers)
+    ours: set[str] = {key for wanted in add for key in _keys(workspace, wanted.patch, wanted.distribution)}
     for recorded in workspace.ledger.patches:
         if recorded.name in affected:
             touched.update(dict.fromkeys(recorded.files))
+        if recorded.name in named:
+            ours.update(recorded.files)
     for key in touched:
-        change = _file_change(workspace, key, stacks.get(key), keep_hand_edits=keep_hand_edits, force=force)
+        stack = stacks.get(key)
+        if key not in ours and _as_before(workspace, key, stack):
+            continue
+        change = _file_change(workspace, key, stack, keep_hand_edits=keep_hand_edits, force=force)
         if change is not None:
             changes.files[key] = change
     return changes
+
+
+def _explain_misfit(error: PatchkitError, name: str, others: Sequence[str], *, reverting: bool) -> None:
+    """Say that it is an applied patch, not the one asked for, that does not fit any more; and what to do."""
+    names = ", ".join(others)
+    what = f"with {names} taken out" if reverting else f"with {names} as it is now"
+    error.message = f"{name}, which is applied as well, would not fit any more {what}:\n{error.message}"
+    error.hint = (
+        f"take both out: patchkit revert {' '.join([*others, name])}"
+        if reverting
+        else f"take {name} out first: patchkit revert {name}"
+    )
+    error.details["misfit"] = name
+
+
+def _as_before(workspace: Workspace, key: str, stack: FileStack | None) -> bool:
+    """Whether what is laid on a file anew is what the ledger says: then it is left alone, hand edits and all."""
+    entry = workspace.entry_in_force(key)
+    if entry is None or stack is None or stack.data is None:
+        return False
+    return digest(stack.data) == entry.after.sha256
 
 
 def _lay(
@@ -158,7 +182,14 @@ def _lay(
     grammar: Grammar,
 ) -> PatchPlan:
     files = StackFiles(workspace, distribution, stacks)
-    plan = plan_patch(patch, files, grammar)
+    # Whether the *release* has the change was judged before, on pristine; here earlier patches are laid already.
+    try:
+        plan = plan_patch(patch._replace(upstreamed=()), files, grammar)
+    except PlanError as error:
+        if not error.message.startswith(patch.path or patch.name):  # one that knows the target's file alone
+            error.message = f"{patch.path or patch.name}: {error.message}"
+            error.details.setdefault("patch_file", patch.path)
+        raise
     check_parses(patch, plan.files, grammar.judge)
     for file in plan.files:
         opening = files.create if file.before is None else files.open
@@ -168,24 +199,46 @@ def _lay(
 
 
 def _affected(workspace: Workspace, add: Sequence[Wanted], gone: set[str]) -> set[str]:
-    """The ledger's patches that must be laid afresh: those named, and all that share files with them, directly or not."""
-    keys: set[str] = set()
-    for wanted in add:
-        named = [file for edit in wanted.patch.edits for file in edit.files]
-        named += [extra.file for extra in wanted.patch.adds]
-        base = wanted.distribution.base
-        keys.update(key_of(workspace.site.home, os.path.join(base, *path.split("/"))) for path in named)
+    """The ledger's patches that must be laid afresh: those named, and all that share files with them, directly or not.
+
+    A file that a condition looks at is shared as well: the condition must see what the other patches made of it.
+    """
+    keys = {key for wanted in add for key in _keys(workspace, wanted.patch, wanted.distribution)}
     names = gone | {wanted.patch.name for wanted in add}
+    keys_of = {recorded.name: _recorded_keys(workspace, recorded) for recorded in workspace.ledger.patches}
     pending = True
     while pending:
         pending = False
-        for recorded in workspace.ledger.patches:
-            shares = recorded.name in names or not keys.isdisjoint(recorded.files)
-            if shares and not (recorded.name in names and keys.issuperset(recorded.files)):
-                names.add(recorded.name)
-                keys.update(recorded.files)
+        for name, own in keys_of.items():
+            if (name in names or not keys.isdisjoint(own)) and not (name in names and keys.issuperset(own)):
+                names.add(name)
+                keys.update(own)
                 pending = True
     return names
+
+
+def _keys(workspace: Workspace, patch: Patch, distribution: Distribution) -> set[str]:
+    """The ledger keys of every file that a patch edits, adds or looks at."""
+    paths = [file for edit in patch.edits for file in edit.files]
+    paths += [extra.file for extra in patch.adds]
+    paths += [c.file for c in (*patch.preconditions, *patch.postconditions) if c.file is not None]
+    return {key_of(workspace.site.home, os.path.join(distribution.base, *path.split("/"))) for path in paths}
+
+
+def _recorded_keys(workspace: Workspace, recorded: PatchEntry) -> set[str]:
+    """The same of an applied patch. Its TOML is parsed only when it has conditions: the ledger knows the rest."""
+    keys = set(recorded.files)
+    if not workspace.in_force(recorded):
+        return keys
+    try:
+        data = blobs.get(workspace.site.home, recorded.digest)
+    except SiteError:
+        return keys  # its copy is lost: told when it is needed
+    if b"condition" in data:
+        distribution = workspace.distribution(recorded.distribution)
+        if distribution is not None:
+            keys |= _keys(workspace, ledger_patch(workspace, recorded), distribution)
+    return keys
 
 
 def _sorted_by_after(workspace: Workspace, order: Sequence[Wanted | PatchEntry]) -> list[Wanted | PatchEntry]:
@@ -196,7 +249,9 @@ def _sorted_by_after(workspace: Workspace, order: Sequence[Wanted | PatchEntry])
     """
     names = [_name(item) for item in order]
     needs = {
-        _name(item): [n for n in (item.after if isinstance(item, PatchEntry) else item.patch.target.after) if n in names]
+        _name(item): [
+            n for n in (item.after if isinstance(item, PatchEntry) else item.patch.target.after) if n in names
+        ]
         for item in order
     }
     done: list[Wanted | PatchEntry] = []
@@ -249,7 +304,9 @@ def _file_change(
     if force:
         return change._replace(discarded=current)
     if keep_hand_edits and entry is not None and current is not None:
-        return change._replace(target=_around_hand_edits(workspace, change, entry.after.sha256), kept=True, mtime_ns=None)
+        return change._replace(
+            target=_around_hand_edits(workspace, change, entry.after.sha256), kept=True, mtime_ns=None
+        )
     raise SiteError(
         f"{change.path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
         code="modified",
@@ -288,9 +345,7 @@ def _around_hand_edits(workspace: Workspace, change: FileChange, after_sha256: s
         merged = merge(ours, _way(workspace, change, ours), diff_script(ours, change.current))
         if isinstance(merged, bytes):
             return merged
-        conflicts = [
-            (conflict.lines(ours)[0], conflict.theirs[0].old, conflict.theirs[-1].new) for conflict in merged
-        ]
+        conflicts = [(conflict.lines(ours)[0], conflict.theirs[0].old, conflict.theirs[-1].new) for conflict in merged]
     shown = []
     for line, old, new in conflicts[:3]:
         shown.append(f"  line {line}, as patchkit wrote it:")

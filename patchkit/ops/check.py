@@ -6,7 +6,6 @@ mtime and inode are as recorded is taken as ours. Only what differs is looked in
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ from patchkit.errors import PatchkitError
 from patchkit.runtime.ledger import check_files, installed
 
 if TYPE_CHECKING:
+    from patchkit.errors import SiteError
     from patchkit.model.patch import Patch
     from patchkit.ops.catalog import Catalog
     from patchkit.ops.workspace import Workspace
@@ -56,7 +56,7 @@ def check_site(
     Args:
         site: The site.
         ledger: The raw ledger (:func:`patchkit.runtime.ledger.read`), None where there is none.
-        names: Only these; the others' states are not worked out.
+        names: Only these (or paths of patch files); the others' states are not worked out.
         catalog: Patch files and the project's list; None: only the ledger counts.
     """
     recorded: dict[str, Mapping[str, Any]] = {}
@@ -66,24 +66,62 @@ def check_site(
         states = check_files(site.home, ledger)
     wanted = catalog.project.wanted if catalog is not None and catalog.project is not None else ()
     order = list(dict.fromkeys([*recorded, *wanted]))
-    if names:
-        order = [name for name in order if name in names] + [name for name in names if name not in order]
     slow = _Slow(site, catalog)
+    if names:
+        chosen = [name if name in order else slow.name_of(name) for name in names]
+        order = list(dict.fromkeys([name for name in order if name in chosen] + chosen))
     return [
         _applied_state(site, recorded[name], states, slow) if name in recorded else slow.never_applied(name)
         for name in order
     ]
 
 
-def _applied_state(
-    site: Site, patch: Mapping[str, Any], states: Mapping[str, str], slow: _Slow
-) -> PatchState:
+def corrupt_states(
+    site: Site, error: SiteError, names: Sequence[str] = (), catalog: Catalog | None = None
+) -> list[PatchState]:
+    """What is still known where the ledger is damaged: each patch that its intact lines name, and each one wanted.
+
+    Args:
+        site: The site.
+        error: The error ``corrupt`` of :func:`patchkit.runtime.ledger.read`.
+        names: Only these.
+        catalog: Patch files and the project's list.
+    """
+    from patchkit.site.distribution import find_distribution
+
+    def state(name: str, distribution: str | None, applied: str | None, reason: str) -> PatchState:
+        try:
+            found = find_distribution(site, distribution) if distribution else None
+        except PatchkitError:
+            found = None
+        version = None if found is None else found.version
+        return PatchState(name, "corrupt", distribution, version, applied, (), reason)
+
+    states = {}
+    for item in error.details.get("salvaged", ()):
+        name, distribution, version, source = item["name"], item["distribution"], item["version"], item["source"]
+        reason = f"the ledger is damaged; it was applied to {distribution} {version}"
+        states[name] = state(name, distribution, version, reason + (f" from {source}" if source else ""))
+    wanted = catalog.project.wanted if catalog is not None and catalog.project is not None else ()
+    for name in wanted:
+        if name not in states:
+            reason = "the ledger is damaged, and does not tell any more whether it is applied"
+            states[name] = state(name, None, None, reason)
+    slow = _Slow(site, catalog)
+    chosen = [name if name in states else slow.name_of(name) for name in names]
+    return [item for name, item in states.items() if not names or name in chosen]
+
+
+def _applied_state(site: Site, patch: Mapping[str, Any], states: Mapping[str, str], slow: _Slow) -> PatchState:
     name, info = str(patch["name"]), str(patch["info"])
     keys: Sequence[str] = patch["files"]
-    files = tuple(FileDrift(key, states.get(key, "missing")) for key in keys)
+    # A file that the ledger holds no more went back when a later version was patched and unpatched.
+    files = tuple(FileDrift(key, states.get(key, "pristine")) for key in keys)
     if not installed(site.home, info):
         return slow.other_install(patch, files)
     version = str(patch["version"])
+    if any(file.state == "modified" for file in files):
+        files = slow.rechecked(files)
     kinds = {file.state for file in files}
 
     def state(word: str, reason: str | None) -> PatchState:
@@ -99,7 +137,9 @@ def _applied_state(
     if "modified" in kinds or "missing" in kinds:
         if "modified" in kinds:
             return state("modified", f"{_first(files, 'modified')} was edited since: see `patchkit diff {name}`")
-        return state("modified", f"{_first(files, 'missing')} is gone: reinstall the distribution, then `patchkit sync`")
+        return state(
+            "modified", f"{_first(files, 'missing')} is gone: reinstall the distribution, then `patchkit sync`"
+        )
     if kinds == {"pristine"}:
         upstream = slow.upstreamed(name, patch)
         if upstream is not None:
@@ -128,6 +168,18 @@ class _Slow:
             self._workspace = Workspace(self.site)
         return self._workspace
 
+    def rechecked(self, files: Sequence[FileDrift]) -> tuple[FileDrift, ...]:
+        """``files`` with those called pristine that another build of the same version brought, by RECORD's word."""
+        workspace = self.workspace()
+
+        def state(file: FileDrift) -> str:
+            try:
+                return "pristine" if file.state == "modified" and workspace.reinstalled(file.path) else file.state
+            except PatchkitError:
+                return file.state
+
+        return tuple(file._replace(state=state(file)) for file in files)
+
     def edited(self, recorded: Mapping[str, Any]) -> str | None:
         """Why the patch file is not the one that was applied; None when it is, or is nowhere to be found."""
         if self.catalog is None:
@@ -146,10 +198,19 @@ class _Slow:
 
     def _file(self, recorded: Mapping[str, Any]) -> str | None:
         assert self.catalog is not None
-        source = recorded.get("source")
-        if isinstance(source, str) and os.path.isfile(source):
-            return source
-        return self.catalog.find(str(recorded["name"]))
+        return self.catalog.file_of(str(recorded["name"]), recorded.get("source"))
+
+    def name_of(self, name: str) -> str:
+        """The patch that ``name`` means, which is neither applied nor wanted under just that name.
+
+        Raises:
+            UsageError: ``unknown-patch``.
+        """
+        if self.catalog is None:
+            from patchkit.errors import UsageError
+
+            raise UsageError(f"{name} is not applied", code="unknown-patch", hint="see `patchkit list`")
+        return self.catalog.load(name).name
 
     def other_install(self, recorded: Mapping[str, Any], files: tuple[FileDrift, ...]) -> PatchState:
         """The state of a patch whose distribution is not there any more as it was."""
@@ -205,15 +266,15 @@ class _Slow:
 
     def never_applied(self, name: str) -> PatchState:
         """The state of a patch that is wanted and not in the ledger."""
-        from patchkit.errors import UsageError
         from patchkit.ops.apply import upstream_reason
         from patchkit.ops.change import guard
 
-        if self.catalog is None:
-            raise UsageError(f"{name} is not applied", code="unknown-patch", hint="see `patchkit list`")
+        assert self.catalog is not None
         patch = self.catalog.load(name)
-        name = patch.name
-        distribution = self.workspace().distribution(patch.target.name)
+        try:
+            distribution = self.workspace().distribution(patch.target.name)
+        except PatchkitError as error:
+            return PatchState(name, "refused", patch.target.name, None, None, (), _joined(error))
         if distribution is None:
             if patch.target.optional:
                 return PatchState(

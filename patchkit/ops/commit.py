@@ -51,7 +51,9 @@ def commit_change(
     ledger = _ledger(workspace, changes)
     for name, (patch, distribution) in (upstreamed or {}).items():
         info = key_of(home, distribution.info)
-        ledger = ledger.with_upstreamed(Upstreamed(name, distribution.normalized, distribution.version, info, patch.digest))
+        ledger = ledger.with_upstreamed(
+            Upstreamed(name, distribution.normalized, distribution.version, info, patch.digest)
+        )
     writes = changes.writes
     if not writes and ledger == workspace.ledger:
         return 0
@@ -79,16 +81,20 @@ def _ledger(workspace: Workspace, changes: ChangeSet) -> Ledger:
         else:
             entries.append(_entry(workspace, item, changes))
     files = dict(old.files)
+    # A patch of an install that is gone still counts on its files' entries: a downgrade may bring that install back.
+    kept = [item for item in changes.order if isinstance(item, PatchEntry)]
+    stale = {key for item in kept if not workspace.in_force(item) for key in item.files}
     for key, change in changes.files.items():
         if change.stack is None or not change.stack.layers:
-            files.pop(key, None)
+            if key not in stale:
+                files.pop(key, None)
         else:
             files[key] = _file_entry(workspace, change)
     named = {key for entry in entries for key in entry.files}
     files = {key: entry for key, entry in files.items() if key in named}
     fresh = {item.patch.name for item in changes.order if isinstance(item, Wanted)}
-    kept = tuple(u for u in old.upstreamed if u.name not in fresh and u.name not in changes.dropped)
-    return old._replace(patches=tuple(entries), files=_carried(home, files), upstreamed=kept)
+    upstreamed = tuple(u for u in old.upstreamed if u.name not in fresh and u.name not in changes.dropped)
+    return old._replace(patches=tuple(entries), files=_carried(home, files), upstreamed=upstreamed)
 
 
 def _carried(home: str, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
@@ -98,9 +104,7 @@ def _carried(home: str, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
 def _entry(workspace: Workspace, wanted: Wanted, changes: ChangeSet) -> PatchEntry:
     home, patch, distribution = workspace.site.home, wanted.patch, wanted.distribution
     plan = changes.plans[patch.name]
-    keys = tuple(
-        key for path in plan.files for key, change in changes.files.items() if _is(change, wanted, path.path)
-    )
+    keys = tuple(key for path in plan.files for key, change in changes.files.items() if _is(change, wanted, path.path))
     target = patch.target
     return PatchEntry(
         name=patch.name,
@@ -126,7 +130,8 @@ def _is(change: FileChange, wanted: Wanted, path: str) -> bool:
 
 def _file_entry(workspace: Workspace, change: FileChange) -> FileEntry:
     stack = change.stack
-    assert stack is not None and stack.data is not None
+    assert stack is not None
+    assert stack.data is not None
     after = Content(digest(stack.data), len(stack.data))
     pristine = None
     if stack.pristine is not None:

@@ -53,7 +53,10 @@ def _writable(site: Site) -> Fact:
     if os.access(site.home, os.W_OK):
         return Fact("ok", "writable", "yes")
     return Fact(
-        "note", "writable", "no: `check` works, `apply` is refused", "run as a user who may write there, or change the image"
+        "note",
+        "writable",
+        "no: `check` works, `apply` is refused",
+        "run as a user who may write there, or change the image",
     )
 
 
@@ -78,7 +81,11 @@ def _ledger(site: Site) -> list[Fact]:
     for key, entry in ledger.files.items():
         if entry.witness == "none":
             facts.append(
-                Fact("note", "witness", f"{key}: its distribution records no hash; the ledger alone knows its pristine bytes")
+                Fact(
+                    "note",
+                    "witness",
+                    f"{key}: its distribution records no hash; the ledger alone knows its pristine bytes",
+                )
             )
     return facts
 
@@ -106,7 +113,9 @@ def _distributions(site: Site) -> list[Fact]:
                     Fact("note", distribution.name, f"editable, so not for patching: {distribution.editable_reason}")
                 )
             elif distribution.kind != "wheel":
-                facts.append(Fact("note", distribution.name, f"has no RECORD ({distribution.kind}): no witness of its bytes"))
+                facts.append(
+                    Fact("note", distribution.name, f"has no RECORD ({distribution.kind}): no witness of its bytes")
+                )
         except PatchkitError as error:
             facts.append(Fact("problem", distribution.name, error.message.partition("\n")[0], error.hint))
     return facts

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.model.patch import Patch
-from patchkit.ops.apply import is_applied, upstream_reason
+from patchkit.ops.apply import is_applied, is_in_place, upstream_reason
 from patchkit.ops.catalog import Catalog
-from patchkit.ops.change import guard
+from patchkit.ops.change import guard, ledger_patch
 from patchkit.ops.workspace import Workspace
 
 
@@ -40,31 +40,46 @@ def list_patches(workspace: Workspace, catalog: Catalog) -> list[Listed]:
             first = error.message.partition("\n")[0]
             listed.append(Listed(name, path, origin, "", "", "wrong", name in wanted, (), first))
             continue
-        state, reason = _state(workspace, patch)
+        state, reason = state_of(workspace, patch)
         listed.append(
             Listed(
                 name, path, origin, patch.summary, patch.target.requirement, state, name in wanted, patch.tags, reason
             )
         )
-    for recorded in workspace.ledger.patches:
-        if recorded.name not in seen:
-            listed.append(
-                Listed(
-                    recorded.name,
-                    recorded.source,
-                    "ledger",
-                    recorded.summary,
-                    recorded.requirement,
-                    "applied",
-                    recorded.name in wanted,
-                    (),
-                    "its patch file is not found any more; the ledger holds a copy",
-                )
-            )
+    listed += [
+        Listed(
+            recorded.name,
+            recorded.source,
+            "ledger",
+            recorded.summary,
+            recorded.requirement,
+            "applied" if is_in_place(workspace, recorded) else "drifted",
+            recorded.name in wanted,
+            (),
+            "its patch file is in none of the folders looked in; the ledger holds a copy",
+        )
+        for recorded in workspace.ledger.patches
+        if recorded.name not in seen
+    ]
     return listed
 
 
-def _state(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
+def find_patch(workspace: Workspace, catalog: Catalog, name: str) -> Patch:
+    """The patch of that name or path; where no file has it any more, the ledger's copy.
+
+    Raises:
+        UsageError: ``unknown-patch``.
+        PatchFileError: The file is wrong.
+    """
+    recorded = workspace.ledger.patch(name)
+    if recorded is not None:
+        path = catalog.file_of(name, recorded.source)
+        return catalog.load(path) if path is not None else ledger_patch(workspace, recorded)
+    return catalog.load(catalog.path_of(name, [p.name for p in workspace.ledger.patches]))
+
+
+def state_of(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
+    """The word of :class:`Listed` for ``patch``, and why."""
     if is_applied(workspace, patch):
         return "applied", None
     if workspace.ledger.patch(patch.name) is not None:
@@ -74,10 +89,10 @@ def _state(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
 
 def compatibility(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
     """Whether the guards let ``patch`` through on this site: ("available"|"upstreamed"|"refused", why)."""
-    distribution = workspace.distribution(patch.target.name)
-    if distribution is None:
-        return "refused", f"{patch.target.name} is not installed"
     try:
+        distribution = workspace.distribution(patch.target.name)
+        if distribution is None:
+            return "refused", f"{patch.target.name} is not installed"
         upstream = upstream_reason(workspace, patch, distribution)
         if upstream is not None:
             return "upstreamed", upstream
@@ -95,28 +110,44 @@ def describe(patch: Patch) -> list[str]:
         place = f" in {edit.scope}" if edit.scope else ""
         only = f" [only for {edit.versions}]" if edit.versions else ""
         narrow = "".join(
-            f", {word} `{_short(text)}`"
+            f", {word} {_quoted(text)}"
             for word, text in (("inside", edit.inside), ("after", edit.after), ("before", edit.before))
             if text
         )
-        lines.append(f"edit {edit.index}: {_deed(edit.action, edit.anchor_key, edit)}{place}{narrow} of {files}{only}")
+        joint = "of" if place or narrow else "in"
+        lines.append(
+            f"edit {edit.index}: {_deed(edit.action, edit.anchor_key, edit)}{place}{narrow} {joint} {files}{only}"
+        )
     for add in patch.adds:
         only = f" [only for {add.versions}]" if add.versions else ""
         lines.append(f"add {add.index}: new file {add.file}{only}")
     for condition in (*patch.preconditions, *patch.postconditions):
-        anchor = _short(condition.find if condition.find is not None else condition.match or "")
-        number = f"{condition.at_least}+" if condition.at_most is None else str(condition.at_least)
+        anchor = _quoted(condition.find if condition.find is not None else condition.match or "")
+        times = {0: "nowhere", 1: "once", 2: "twice"}.get(condition.at_least, f"{condition.at_least} times")
+        number = f"at least {times}" if condition.at_most is None else times
         when = "before" if condition.kind == "precondition" else "after"
         place = f"{condition.scope} of " if condition.scope else ""
-        lines.append(f"{when}: `{anchor}` stands {number} times in {place}{condition.file}")
+        lines.append(f"{when}: {anchor} stands {number} in {place}{condition.file}")
+    for condition in patch.upstreamed:
+        holds = [f"version {condition.versions}"] if condition.versions else []
+        if condition.file is not None:
+            anchor = _quoted(condition.find if condition.find is not None else condition.match or "")
+            holds.append(f"{anchor} in {condition.file}")
+        lines.append(f"not needed where the release has it: {', '.join(holds)}")
     return lines
 
 
 def _deed(action: str, key: str, edit: Any) -> str:
     anchor = edit.find if edit.find is not None else edit.match
-    number = "" if edit.count == 1 else f" ({edit.count} places)" if edit.nth is None else f" (number {edit.nth} of {edit.count})"
+    number = (
+        ""
+        if edit.count == 1
+        else f" ({edit.count} places)"
+        if edit.nth is None
+        else f" (number {edit.nth} of {edit.count})"
+    )
     if action == "add_import":
-        return "import " + "; ".join(edit.imports)
+        return f"add `{'; '.join(edit.imports)}`"
     if action == "probe":
         return "report the first execution"
     kind = "text" if key == "find" else "code"
@@ -127,13 +158,18 @@ def _deed(action: str, key: str, edit: Any) -> str:
         "insert_before": "insert before",
         "insert_after": "insert after",
     }[action]
-    return f"{verb} {kind} `{_short(anchor or '')}`{number}"
+    return f"{verb} {kind} {_quoted(anchor or '')}{number}"
 
 
-def _short(text: str) -> str:
+def _quoted(text: str) -> str:
+    """The first line of an anchor in backticks, and how many more it has."""
     lines = [line.strip() for line in text.strip().split("\n")]
     first = lines[0][:60] + ("..." if len(lines[0]) > 60 else "")
-    return first + (f" (+{len(lines) - 1} lines)" if len(lines) > 1 else "")
+    return f"`{first}`{_more(len(lines) - 1)}"
+
+
+def _more(lines: int) -> str:
+    return f" (and {lines} line{'s' if lines > 1 else ''} more)" if lines else ""
 
 
 class FileDifference(NamedTuple):
@@ -158,7 +194,9 @@ def differences(workspace: Workspace, names: Sequence[str] = ()) -> list[FileDif
     recorded = {p.name: p for p in workspace.ledger.patches}
     for name in names:
         if name not in recorded:
-            raise UsageError(f"{name} is not applied", code="not-applied", hint=f"`patchkit apply {name} --dry-run --diff`")
+            raise UsageError(
+                f"{name} is not applied", code="not-applied", hint=f"`patchkit apply {name} --dry-run --diff`"
+            )
     chosen = [recorded[name] for name in names] if names else list(workspace.ledger.patches)
     found = []
     for key in dict.fromkeys(key for patch in chosen for key in patch.files):
@@ -175,17 +213,15 @@ def differences(workspace: Workspace, names: Sequence[str] = ()) -> list[FileDif
 
 
 def unified(path: str, before: bytes | None, after: bytes | None) -> str:
-    """A unified diff with git's ``a/`` and ``b/``; "" where nothing differs. Line breaks other than ``\\n`` are kept."""
+    """A unified diff with git's ``a/`` and ``b/``; "" where nothing differs. Lines end at ``\\n`` alone."""
     import difflib
 
     if before == after:
         return ""
     old, new = _split(before), _split(after)
     names = ("/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}")
-    out = []
-    for line in difflib.unified_diff(old, new, *names):
-        out.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
-    return "".join(out)
+    lines = difflib.unified_diff(old, new, *names)
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
 def _split(data: bytes | None) -> list[str]:

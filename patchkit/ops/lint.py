@@ -137,12 +137,21 @@ def _difference(result: str, expected: str) -> str:
 def _habits(patch: Patch) -> Iterator[Finding]:
     if not patch.description.strip():
         yield Finding(
-            patch.path or patch.name, patch.line_of("name"), "warning", "description", "no description: say why, and when not"
+            patch.path or patch.name,
+            patch.line_of("name"),
+            "warning",
+            "description",
+            "no description: say why, and when not",
         )
     for edit in patch.edits:
         if edit.find is not None and "\n" not in edit.find and edit.scope is None and len(edit.find.strip()) < 4:
             yield _finding(
-                patch, "edit", edit.index, "find", "warning", "a very short anchor without a scope: a new release may match it"
+                patch,
+                "edit",
+                edit.index,
+                "find",
+                "warning",
+                "a very short anchor without a scope: a new release may match it",
             )
 
 

@@ -6,6 +6,7 @@ Both are believed only when an independent witness agrees: RECORD's hash, or the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from patchkit.edit.source import Source, Splice
@@ -52,10 +53,10 @@ def _without(patch: Patch, path: str, data: bytes) -> bytes | None:
         if turned is None:
             return None
         there, back = turned
-        for span in find_text(source, there, [Span(0, len(source.text))]):
-            splices.append(Splice(span.start, span.end, back, edit.index))
+        spans = find_text(source, there, [Span(0, len(source.text))])
+        splices.extend(Splice(span.start, span.end, back, edit.index) for span in spans)
     splices.sort()
-    if not splices or any(a.end > b.start for a, b in zip(splices, splices[1:], strict=False)):
+    if not splices or any(a.end > b.start for a, b in pairwise(splices)):
         return None
     try:
         return source.render(splices)[0]

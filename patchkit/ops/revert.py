@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from patchkit.errors import UsageError
 from patchkit.ops.apply import FileResult, Outcome, PatchResult, changed_files
 from patchkit.ops.change import plan_change
 from patchkit.ops.commit import commit_change
 from patchkit.ops.workspace import Workspace, digest
+
+if TYPE_CHECKING:
+    from patchkit.ops.catalog import Catalog
 
 
 def revert_patches(
@@ -50,33 +55,52 @@ def revert_patches(
             for key in recorded.files
             if (change := changes.files.get(key)) is not None
         )
-        reason = None if workspace.in_force(recorded) else (
-            f"{recorded.distribution} {recorded.version} is not installed any more: nothing to take back"
+        reason = (
+            None
+            if workspace.in_force(recorded)
+            else (f"{recorded.distribution} {recorded.version} is not installed any more: nothing to take back")
         )
-        outcome.patches.append(
-            PatchResult(name, "reverted", files, reason, recorded.distribution, recorded.version)
-        )
+        outcome.patches.append(PatchResult(name, "reverted", files, reason, recorded.distribution, recorded.version))
     outcome.files = changed_files(changes)
+    kept, discarded = ("would keep", "would discard") if dry_run else ("kept", "discarded")
     for change in changes.files.values():
         if change.kept:
-            outcome.notes.append(f"{change.path}: kept the edits made by hand since")
+            outcome.notes.append(f"{change.path}: {kept} the edits made by hand since")
         if change.discarded is not None:
-            outcome.notes.append(f"{change.path}: discarded the edits made by hand since (--force)")
+            outcome.discarded = True
+            outcome.notes.append(f"{change.path}: {discarded} the edits made by hand since (--force)")
     if not dry_run and drop:
         outcome.written = commit_change(workspace, changes, command="revert", names=list(names))
     return outcome
 
 
-def names_to_revert(workspace: Workspace, names: Sequence[str], everything: bool) -> list[str]:
-    """The names that `revert NAME... | --all` means.
+def names_to_revert(
+    workspace: Workspace, names: Sequence[str], everything: bool, catalog: Catalog | None = None
+) -> list[str]:
+    """The names that `revert NAME... | --all` means. A path of a patch file means the patch of its name.
+
+    Args:
+        workspace: The site.
+        names: Names or paths.
+        everything: Every applied patch.
+        catalog: Where a name that is not applied must be known; None: it need not be.
 
     Raises:
-        UsageError: Neither names nor ``--all``, or both.
+        UsageError: Neither names nor ``--all``, or both; or a name that nobody knows.
     """
+    applied = [p.name for p in workspace.ledger.patches]
     if bool(names) == everything:
-        applied = ", ".join(p.name for p in workspace.ledger.patches) or "none"
         raise UsageError(
             "name the patches to revert, or say --all" if not names else "either names or --all, not both",
-            hint=f"applied: {applied}",
+            hint=f"applied: {', '.join(applied) or 'none'}; `patchkit revert --all` takes out all",
         )
-    return [p.name for p in workspace.ledger.patches] if everything else list(names)
+    if everything:
+        return applied
+    found = []
+    for name in names:
+        # The file's stem is the patch's name; the file itself may be gone, or wrong by now.
+        stem = os.path.basename(name).removesuffix(".toml")
+        if catalog is not None and name not in applied and not (stem in applied and name.endswith(".toml")):
+            stem = os.path.splitext(os.path.basename(catalog.path_of(name, applied)))[0]
+        found.append(stem)
+    return found

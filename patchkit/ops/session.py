@@ -62,7 +62,8 @@ def mend(site: Site) -> list[str]:
     try:
         recovery = recover(site.home)
     except SiteError as error:
-        return [f"an interrupted command could not be taken back: {error.message}"]
+        hint = f"\n{error.hint}" if error.hint else ""
+        return [f"an interrupted command could not be taken back: {error.message}{hint}"]
     return [] if recovery is None else [recovered(recovery)]
 
 

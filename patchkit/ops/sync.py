@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from patchkit.errors import GuardError, SiteError, UsageError
+from patchkit.errors import SiteError
 from patchkit.model.patch import Patch
-from patchkit.ops.apply import Outcome, PatchResult, changed_files, check_conflicts, file_results, upstream_reason
+from patchkit.ops.apply import (
+    Outcome,
+    PatchResult,
+    changed_files,
+    check_conflicts,
+    file_results,
+    refuse_known_bad,
+    upstream_reason,
+)
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import Wanted, guard, ledger_patch, plan_change
 from patchkit.ops.check import PatchState, check_site
@@ -35,7 +43,7 @@ def sync_site(
     """
     project = catalog.project
     recorded = {p.name: p for p in workspace.ledger.patches}
-    wanted = list(project.wanted) if project is not None else list(recorded)
+    wanted = list(project.wanted) if project is not None and project.listed else list(recorded)
     states = {s.name: s for s in check_site(workspace.site, workspace.ledger.to_json(), (), catalog)}
     _refuse_conflicts(states)
     outcome = Outcome(dry_run=dry_run)
@@ -46,10 +54,8 @@ def sync_site(
     for name in wanted:
         state = states[name]
         patch = _patch(workspace, catalog, name)
-        if "known-bad" in patch.tags and not allow_known_bad and state.state != "applied":
-            raise GuardError(
-                f"{name}: is marked known-bad", code="known-bad", hint="take it off the list, or say --allow-known-bad"
-            )
+        if not allow_known_bad and state.state != "applied":
+            refuse_known_bad(patch, "take it off the list, or say `patchkit sync --allow-known-bad`")
         if state.state == "applied":
             results[name] = PatchResult(name, "unchanged", (), None, state.distribution, state.version)
         elif state.state == "uninstalled" and patch.target.optional:
@@ -64,14 +70,14 @@ def sync_site(
         else:
             add.append(Wanted(patch, guard(workspace, patch).distribution))
     unwanted = [name for name in recorded if name not in wanted]
-    check_conflicts(workspace, [item.patch for item in add])
+    check_conflicts(workspace, [item.patch for item in add], [*drop, *unwanted])
     changes = plan_change(workspace, add=add, drop=[*drop, *unwanted])
     for item in add:
         results[item.patch.name] = PatchResult(
             item.patch.name,
             "applied",
             file_results(changes.plans[item.patch.name]),
-            states[item.patch.name].reason,
+            f"was {states[item.patch.name].state}",
             item.distribution.name,
             item.distribution.version,
         )
@@ -79,7 +85,7 @@ def sync_site(
         results[name] = PatchResult(
             name, "reverted", (), "not on the project's list", recorded[name].distribution, recorded[name].version
         )
-    outcome.patches = list(results.values())
+    outcome.patches = [results[name] for name in [*wanted, *unwanted]]
     outcome.files = changed_files(changes)
     if not dry_run and (add or drop or unwanted or upstreamed):
         outcome.written = commit_change(
@@ -105,14 +111,8 @@ def _refuse_conflicts(states: dict[str, PatchState]) -> None:
 
 def _patch(workspace: Workspace, catalog: Catalog, name: str) -> Patch:
     """The patch file of that name; without one the patch as it was applied."""
-    if catalog.find(name) is not None:
-        return catalog.load(name)
     recorded = workspace.ledger.patch(name)
-    if recorded is None:
-        return catalog.load(name)
-    if recorded.source is not None:
-        try:
-            return catalog.load(recorded.source)
-        except UsageError:
-            pass
-    return ledger_patch(workspace, recorded)
+    path = catalog.file_of(name, recorded.source if recorded is not None else None)
+    if path is None and recorded is not None:
+        return ledger_patch(workspace, recorded)
+    return catalog.load(path or name)

@@ -101,7 +101,9 @@ def run_trial(
             Step(
                 "compare every file with RECORD",
                 f"{proof.compared} files, "
-                + ("all as released" if not proof.differing else f"{len(proof.differing)} DIFFER: {proof.differing[0]}"),
+                + (
+                    "all as released" if not proof.differing else f"{len(proof.differing)} DIFFER: {proof.differing[0]}"
+                ),
             )
         )
         return Trial(patch.name, name, version, tuple(steps), proof, folder if keep else None)
@@ -132,7 +134,11 @@ def newest_release(patch: Patch) -> str:
 
 
 def _live(
-    patch: Patch, site: Site, reinstall: Callable[[], None], done: Callable[[Step], None], progress: Callable[[str], None]
+    patch: Patch,
+    site: Site,
+    reinstall: Callable[[], None],
+    done: Callable[[Step], None],
+    progress: Callable[[str], None],
 ) -> None:
     catalog = Catalog(())
     name = patch.name
@@ -146,14 +152,18 @@ def _live(
         done(Step(f"patchkit show {name}", guards))
         diff = "".join(unified(file.path, file.before, file.after) for file in planned.files)
         places = sum(len(edit.matches) for file in result.files for edit in file.edits)
-        count = f"{len(result.files)} file{'s' if len(result.files) != 1 else ''}"
+        count = _files(len(result.files))
         done(
-            Step(f"patchkit apply {name} --dry-run --diff", f"{places} places in {count}, each found exactly once", diff)
+            Step(
+                f"patchkit apply {name} --dry-run --diff",
+                f"{places} place{'s' if places != 1 else ''} in {count}, found as often as the patch says",
+                diff,
+            )
             if result.action == "applied"
             else Step(f"patchkit apply {name} --dry-run --diff", f"{result.action}: {result.reason}")
         )
         applied = apply_patches(workspace, [patch], allow_known_bad=True)
-        done(Step(f"patchkit apply {name}", f"{applied.patches[0].action}, {applied.written} files written"))
+        done(Step(f"patchkit apply {name}", f"{applied.patches[0].action}, {_files(applied.written)} written"))
         if applied.patches[0].action != "applied":
             return
     done(Step("patchkit check", _states(_check(site, catalog))))
@@ -167,10 +177,14 @@ def _live(
     with opened(site, write=True, notice=progress) as workspace:
         workspace.ignore_requires = True
         healed = sync_site(workspace, catalog, allow_known_bad=True)
-        done(Step("patchkit sync", f"{healed.patches[0].action} again, {healed.written} files written"))
+        done(Step("patchkit sync", f"{healed.patches[0].action} again, {_files(healed.written)} written"))
     with opened(site, write=True, notice=progress) as workspace:
         back = revert_patches(workspace, [name])
-        done(Step(f"patchkit revert {name}", f"{back.patches[0].action}, {back.written} files written"))
+        done(Step(f"patchkit revert {name}", f"{back.patches[0].action}, {_files(back.written)} written"))
+
+
+def _files(number: int) -> str:
+    return f"{number} file{'s' if number != 1 else ''}"
 
 
 def _check(site: Site, catalog: Catalog) -> list[PatchState]:

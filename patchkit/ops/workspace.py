@@ -12,17 +12,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from patchkit.errors import GuardError, PlanError, SiteError
+from patchkit.runtime.ledger import file_path, installed
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import ResolvedFile, key_of, resolve_added, resolve_file
-from patchkit.runtime.ledger import file_path, installed
 from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, Ledger, PatchEntry
 
 if TYPE_CHECKING:
     from patchkit.edit.plan import FilePlan
     from patchkit.model.patch import Patch
+    from patchkit.site.record import Entry
 
 #: A patched file that is larger than this is refused: nobody's source, and the ledger would hold it twice.
 LARGEST_FILE = 64 << 20
@@ -126,8 +127,49 @@ class Workspace:
         entry = self.ledger.files.get(key)
         if entry is None:
             return None
-        owners = [p for p in self.ledger.patches if key in p.files]
-        return entry if any(self.in_force(p) for p in owners) else None
+        if not any(self.in_force(p) for p in self.ledger.patches if key in p.files):
+            return entry if self._left_behind(key, entry) else None
+        return entry if entry.pristine is None or self._vouched_for(key, entry) else None
+
+    def _vouched_for(self, key: str, entry: FileEntry) -> bool:
+        """Whether the pristine bytes of ``entry`` are those of the install that is there: RECORD denies it where not.
+
+        The version's name alone does not tell: a build may be replaced by another of the same version, and an upgrade
+        taken back.
+        """
+        assert entry.pristine is not None
+        current = self.current(self.absolute(key))
+        if current is not None and digest(current) == entry.after.sha256:
+            return True
+        row = self._row(key, entry)
+        if row is None or row.digest is None:
+            return True
+        if row.algorithm == "sha256":
+            return row.digest.hex() == entry.pristine.sha256
+        return row.matches(blobs.get(self.site.home, entry.pristine.sha256, what=key)) is not False
+
+    def _row(self, key: str, entry: FileEntry) -> Entry | None:
+        """The row of RECORD for a file of the ledger."""
+        distribution = self.distribution(entry.distribution)
+        if distribution is None:
+            return None
+        return distribution.record.entry(os.path.relpath(self.absolute(key), distribution.base).replace(os.sep, "/"))
+
+    def reinstalled(self, key: str) -> bool:
+        """Whether a file of the ledger holds the installer's bytes, be they those that patchkit saw or others."""
+        entry = self.ledger.files.get(key)
+        current = self.current(self.absolute(key))
+        row = None if entry is None or current is None else self._row(key, entry)
+        return row is not None and current is not None and row.matches(current) is True
+
+    def _left_behind(self, key: str, entry: FileEntry) -> bool:
+        """Whether a file that a patch added outlived its install: installers remove only what is in their RECORD."""
+        if entry.pristine is not None:
+            return False
+        current = self.current(self.absolute(key))
+        if current is None or digest(current) != entry.after.sha256:
+            return False
+        return self._row(key, entry) is None
 
     def pristine(self, resolved: ResolvedFile, distribution: Distribution) -> Pristine:
         """The bytes that the installer put there.
@@ -166,8 +208,8 @@ class Workspace:
         if rebuilt is not None:
             return rebuilt
         raise SiteError(
-            f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: its bytes differ from "
-            "RECORD's hash, and patchkit did not write them",
+            f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: its bytes differ "
+            "from RECORD's hash, and patchkit did not write them",
             code="modified",
             hint=(
                 "somebody edited it, or the package cache it was installed from was written through: "

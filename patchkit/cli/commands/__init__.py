@@ -18,32 +18,34 @@ COMMANDS: dict[str, Command] = {
     "apply": Command(
         "change",
         "apply patches: guards, plan, write",
-        "  patchkit apply logits-greedy --diff\n  patchkit --python ~/vllm/bin/python apply logits-greedy --dry-run --json",
-        "Apply patches, all or none. One that is applied is left alone; one whose file changed is put in anew.",
+        "  patchkit apply logits-greedy --diff\n"
+        "  patchkit --python ~/vllm/bin/python apply logits-greedy --dry-run --json",
+        "Apply patches, all or none. One that is applied is left alone; one whose file\nchanged is put in anew.",
     ),
     "revert": Command(
         "change",
         "take patches out, byte for byte",
         "  patchkit revert logits-greedy\n  patchkit revert --all",
-        "Take patches out. Hand edits made since outside of what patchkit wrote are kept; those inside are refused.",
+        "Take patches out. Hand edits made since outside of what patchkit wrote are kept;\nthose inside are refused.",
     ),
     "sync": Command(
         "change",
         "make the site match the project's list",
-        "  patchkit sync             after a reinstall, or in a Dockerfile behind `pip install`",
-        "Apply what the project's list wants and is missing, take out what it does not want, heal a reinstall.\n"
-        "The list is `apply` in [tool.patchkit] of pyproject.toml; without one, what the ledger holds is wanted.",
+        "  patchkit sync      after a reinstall, or in a Dockerfile behind `pip install`\n"
+        "  patchkit sync --dry-run --diff",
+        "Apply what the project's list wants and is missing, take out what it does not\n"
+        "want, heal a reinstall. The list is `apply` in [tool.patchkit] of pyproject.toml;\n"
+        "without one, what the ledger holds is wanted.",
     ),
     "check": Command(
         "check",
         "report drift; exit 1 when there is any",
-        "  patchkit check            at every process start, or in CI\n  patchkit check logits-greedy --json",
-        "Compare the site with the ledger and the project's list. Writes nothing and works on read-only sites.",
+        "  patchkit check     at every process start, or in CI\n  patchkit check logits-greedy --json",
+        "Compare the site with the ledger and the project's list; exit 1 when something\n"
+        "drifted. Needs no right to write.",
     ),
     "list": Command("inspect", "list the patches there are, and their state", "  patchkit list"),
-    "show": Command(
-        "inspect", "explain one patch in words, with its compatibility", "  patchkit show logits-greedy"
-    ),
+    "show": Command("inspect", "explain one patch in words, with its compatibility", "  patchkit show logits-greedy"),
     "diff": Command(
         "inspect",
         "what the site's files differ by from what was installed",
@@ -53,7 +55,7 @@ COMMANDS: dict[str, Command] = {
     "lint": Command(
         "lint",
         "check patch files, without a site",
-        "  patchkit lint patches/my-fix.toml\n  patchkit lint            every patch of the project",
+        "  patchkit lint patches/my-fix.toml\n  patchkit lint      every patch of the project",
     ),
     "schema": Command("lint", "print the JSON Schema of patch files", "  patchkit schema > patch.schema.json"),
     "doctor": Command("doctor", "diagnose the site, and what patchkit sees of it", "  patchkit doctor"),

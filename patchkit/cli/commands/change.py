@@ -44,6 +44,9 @@ def configure_sync(parser: ArgumentParser) -> None:
 def _plan_options(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="plan and report, write nothing")
     parser.add_argument("--diff", action="store_true", help="show the unified diff of what is written")
+    parser.add_argument(
+        "--fetch", action="store_true", help="take a file's original from the released wheel, where nothing else has it"
+    )
 
 
 def run_apply(arguments: Namespace) -> int:
@@ -56,6 +59,7 @@ def run_apply(arguments: Namespace) -> int:
     patches = [catalog.load(name) for name in arguments.names]
     site = site_of(arguments)
     with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
+        workspace.fetch = output.status if arguments.fetch else None
         outcome = apply_patches(
             workspace, patches, dry_run=arguments.dry_run, allow_known_bad=arguments.allow_known_bad
         )
@@ -70,10 +74,8 @@ def run_revert(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
-        names = names_to_revert(workspace, arguments.names, arguments.all)
-        applied = {patch.name for patch in workspace.ledger.patches}
-        catalog = catalog_of(arguments)
-        names = [name if name in applied else catalog.load(name).name for name in names]
+        workspace.fetch = output.status if arguments.fetch else None
+        names = names_to_revert(workspace, arguments.names, arguments.all, catalog_of(arguments))
         outcome = revert_patches(workspace, names, force=arguments.force, dry_run=arguments.dry_run)
     return _report(arguments, outcome, site_json(site))
 
@@ -87,9 +89,8 @@ def run_sync(arguments: Namespace) -> int:
     site = site_of(arguments)
     catalog = catalog_of(arguments)
     with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
-        outcome = sync_site(
-            workspace, catalog, dry_run=arguments.dry_run, allow_known_bad=arguments.allow_known_bad
-        )
+        workspace.fetch = output.status if arguments.fetch else None
+        outcome = sync_site(workspace, catalog, dry_run=arguments.dry_run, allow_known_bad=arguments.allow_known_bad)
     return _report(arguments, outcome, site_json(site))
 
 
@@ -111,7 +112,8 @@ def _report(arguments: Namespace, outcome: Outcome, site: dict[str, object]) -> 
         output.line("nothing to do: no patch is wanted and none is applied")
     for note in outcome.notes:
         output.note(note)
-    if arguments.diff or any(note.endswith("(--force)") for note in outcome.notes):
+    shown = arguments.diff or outcome.discarded
+    if shown:
         _show_diff(output, outcome.files)
     if output.json_mode:
         output.json(
@@ -120,7 +122,7 @@ def _report(arguments: Namespace, outcome: Outcome, site: dict[str, object]) -> 
             dry_run=arguments.dry_run,
             patches=[_patch_json(patch) for patch in outcome.patches],
             notes=outcome.notes,
-            diff=_diff_text(outcome.files) if arguments.diff else None,
+            diff=_diff_text(outcome.files) if shown else None,
         )
     return 0
 

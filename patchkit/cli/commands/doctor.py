@@ -19,9 +19,12 @@ def run_doctor(arguments: Namespace) -> int:
     """Diagnose the site; 1 when there is a problem."""
     from patchkit import __version__
     from patchkit.ops.doctor import diagnose
+    from patchkit.ops.session import mend
 
     output: Output = arguments.output
     site = site_of(arguments)
+    for notice in mend(site):
+        output.note(notice)
     facts = diagnose(site)
     catalog = catalog_of(arguments)
     own = f"patchkit {__version__} on Python {sys.version.split()[0]}"
@@ -29,13 +32,11 @@ def run_doctor(arguments: Namespace) -> int:
     for fact in facts:
         output.line(f"{output.paint(fact.level.ljust(8), _STYLES[fact.level])}{fact.subject}: {fact.text}")
         if fact.hint:
-            output.line(f"        {output.paint('hint', 'cyan')}: {fact.hint}")
+            output.paragraph(f"{output.paint('hint', 'cyan')}: {fact.hint}", 8)
     folders = [folder._asdict() for folder in catalog.all_folders()]
     output.line("patches are looked for in:")
     for folder in folders:
         output.line(f"  {folder['path']}  ({folder['origin']})")
     ok = all(fact.level != "problem" for fact in facts)
-    output.json(
-        ok=ok, site=site_json(site), patchkit=own, facts=[fact._asdict() for fact in facts], folders=folders
-    )
+    output.json(ok=ok, site=site_json(site), patchkit=own, facts=[fact._asdict() for fact in facts], folders=folders)
     return 0 if ok else 1

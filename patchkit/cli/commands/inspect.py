@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
-from patchkit.errors import PatchkitError
+from patchkit.errors import PatchkitError, UsageError
+
+if TYPE_CHECKING:
+    from patchkit.model.patch import Patch
 
 _STYLES = {
     "applied": "green",
@@ -33,13 +37,17 @@ def run_list(arguments: Namespace) -> int:
         listed = list_patches(workspace, catalog_of(arguments))
     width = max((len(item.name) for item in listed), default=0)
     for item in listed:
-        marks = " ".join([*(["wanted"] if item.wanted else []), *item.tags])
-        head = f"{output.paint(item.name.ljust(width), 'bold')}  {output.paint(item.state.ljust(10), _STYLES[item.state])}"
-        output.line(f"{head}  {item.requirement}" + (f"  [{marks}]" if marks else ""))
+        mark = "  [wanted]" if item.wanted else ""
+        head = (
+            f"{output.paint(item.name.ljust(width), 'bold')}  {output.paint(item.state.ljust(10), _STYLES[item.state])}"
+        )
+        output.line(f"{head}  {item.requirement}{mark}".rstrip())
         if item.summary:
-            output.line(f"{' ' * width}  {item.summary}")
+            output.paragraph(item.summary, 4)
         if item.reason:
-            output.line(f"{' ' * width}  {output.paint(item.reason, 'dim')}")
+            output.paragraph(item.reason, 4, "dim")
+        if item.tags:
+            output.paragraph(f"tags: {', '.join(item.tags)}", 4)
     if not listed:
         output.line("no patches found: put NAME.toml into ./patches, or name a folder with --patches")
     output.json(ok=True, site=site_json(site), patches=[item._asdict() for item in listed])
@@ -53,32 +61,38 @@ def configure_show(parser: ArgumentParser) -> None:
 
 def run_show(arguments: Namespace) -> int:
     """Explain one patch."""
-    from patchkit.ops.inspect import compatibility, describe
+    from patchkit.ops.inspect import describe, find_patch, state_of
     from patchkit.ops.session import opened
 
     output: Output = arguments.output
-    patch = catalog_of(arguments).load(arguments.name)
-    target = patch.target
+    catalog = catalog_of(arguments)
+    patch: Patch | None = None
     state, reason = "unknown", None
     site = None
     try:
         site = site_of(arguments)
         with opened(site, write=False, notice=output.note) as workspace:
-            state, reason = compatibility(workspace, patch)
-            if workspace.ledger.patch(patch.name) is not None:
-                state, reason = "applied", "see `patchkit check` for its state"
+            patch = find_patch(workspace, catalog, arguments.name)
+            state, reason = state_of(workspace, patch)
     except PatchkitError as error:
+        # A patch can be explained without a site; but a damaged one must not go by in silence.
+        if error.code in ("corrupt", "ledger-version") or (patch is None and site is not None):
+            raise
         reason = error.message
-    output.line(f"{output.paint(patch.name, 'bold')}: {patch.summary}")
+        patch = patch or catalog.load(arguments.name)
+    target = patch.target
+    output.paragraph(f"{output.paint(patch.name, 'bold')}: {patch.summary}")
     output.line(f"file: {patch.path}")
     output.line(f"for: {target.requirement}" + "".join(f", with {r}" for r in target.requires))
-    output.line(f"here: {state}" + (f" ({reason})" if reason else ""))
+    output.paragraph(f"here: {state}" + (f" ({reason})" if reason else ""))
     if patch.tags:
         output.line(f"tags: {', '.join(patch.tags)}")
     if target.conflicts:
         output.line(f"not together with: {', '.join(target.conflicts)}")
+    if target.after:
+        output.line(f"after, where both are wanted: {', '.join(target.after)}")
     if target.otherwise:
-        output.line(f"otherwise: {target.otherwise}")
+        output.paragraph(f"otherwise: {target.otherwise}")
     for link in patch.links:
         output.line(f"link: {link}")
     if patch.description.strip():
@@ -88,7 +102,7 @@ def run_show(arguments: Namespace) -> int:
     output.line()
     words = describe(patch)
     for line in words:
-        output.line(f"- {line}")
+        output.paragraph(f"- {line}", hanging=2)
     output.json(
         ok=True,
         site=site_json(site) if site is not None else None,
@@ -128,6 +142,8 @@ def run_diff(arguments: Namespace) -> int:
     site = site_of(arguments)
     with opened(site, write=False, notice=output.note) as workspace:
         found = differences(workspace, [arguments.name] if arguments.name else [])
+    if not found:
+        output.note("no file differs from what was installed")
     for item in found:
         if item.modified:
             output.note(f"{item.path}: holds edits made by hand as well")
@@ -150,23 +166,30 @@ def run_diff(arguments: Namespace) -> int:
 
 def configure_log(parser: ArgumentParser) -> None:
     """The options of ``log``."""
-    parser.add_argument("-n", "--number", type=int, default=0, metavar="N", help="only the last N entries")
+    parser.add_argument("-n", "--number", type=int, metavar="N", help="only the last N entries")
 
 
 def run_log(arguments: Namespace) -> int:
     """Show the history."""
-    from patchkit.ops.session import history
+    from patchkit.ops.session import history, mend
 
     output: Output = arguments.output
+    if arguments.number is not None and arguments.number < 1:
+        raise UsageError(f"-n {arguments.number}: at least 1 entry", hint="see `patchkit log --help`")
     site = site_of(arguments)
+    for notice in mend(site):
+        output.note(notice)
     events = history(site)
-    if arguments.number > 0:
+    if arguments.number is not None:
         events = events[-arguments.number :]
     for event in events:
         names = " ".join(event.get("patches") or ["-"])
         files = event.get("files")
         count = f"  {files} file{'s' if files != 1 else ''}" if isinstance(files, int) else ""
-        output.line(f"{event.get('time')}  {str(event.get('command')).ljust(8)} {names}{count}  {event.get('user') or ''}".rstrip())
+        result = event.get("result")
+        how = f"  {result}" if result not in (None, "done") else ""
+        command = str(event.get("command")).ljust(8)
+        output.line(f"{event.get('time')}  {command} {names}{count}{how}  {event.get('user') or ''}".rstrip())
     if not events:
         output.line(f"nothing was done to {site.home} yet")
     output.json(ok=True, site=site_json(site), events=events)

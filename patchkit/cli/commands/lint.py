@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from patchkit.cli.context import catalog_of
-from patchkit.cli.output import Output, visible
+from patchkit.cli.output import Output
 
 
 def configure_lint(parser: ArgumentParser) -> None:
@@ -35,9 +35,11 @@ def run_lint(arguments: Namespace) -> int:
         # A loader's message already begins with its place.
         message = finding.message.removeprefix(f"{where}: ")
         key = f" {finding.key}:" if finding.key and not message.startswith(finding.key) else ""
-        output.line(f"{where}: {output.paint(finding.level, style)}:{key} {visible(message)}")
+        output.line(f"{where}: {output.paint(finding.level, style)}:{key} {message}")
     bad = [f for f in findings if f.level == "error" or arguments.strict]
-    output.line(f"{len(paths)} patch file{'s' if len(paths) != 1 else ''}, {len(bad)} finding{'s' if len(bad) != 1 else ''}")
+    output.line(
+        f"{len(paths)} patch file{'s' if len(paths) != 1 else ''}, {len(bad)} finding{'s' if len(bad) != 1 else ''}"
+    )
     output.json(
         ok=not bad,
         files=paths,

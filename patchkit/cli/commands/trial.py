@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def configure_try(parser: ArgumentParser) -> None:
     """The options of ``try``."""
     parser.add_argument("name", metavar="NAME", help="a patch, by name or by the path of its file")
-    parser.add_argument("--version", metavar="V", dest="release", help="the release to try it on (default: the newest fit)")
+    parser.add_argument(
+        "--version", metavar="V", dest="release", help="the release to try it on (default: the newest fit)"
+    )
     parser.add_argument("--keep", action="store_true", help="leave the throwaway environment for a look around")
 
 
