@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from patchkit.errors import InternalError, PatchkitError, SiteError
 
 def entrypoint() -> None:
     """Run the command line of this process and exit with its status."""
+    # The process is short: collecting garbage among a thousand syntax trees costs a tenth and frees nothing.
+    gc.disable()
     sys.exit(main(sys.argv[1:]))
 
 

@@ -1,0 +1,1 @@
+"""Text and syntax matching, scopes, planning: pure, bytes in and bytes out."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from patchkit.edit.captures import end_of_line
 from patchkit.edit.fill import Filled, is_single_line
 from patchkit.edit.indent import BLANKS, block_unit, file_unit
 from patchkit.edit.lexer import CLOSING, OPENING, lex
@@ -40,25 +39,27 @@ class Run:
         self.start = self.full_start if start is None else start
         self.end = outline.span(nodes[-1]).end
         self.elif_arm = outline.is_elif(nodes[0])
-        self.own_line = outline.starts_line(nodes[0]) or self.elif_arm
         self.indent = outline.indent_of(nodes[0])
         below = name_of(self.owner) != "Module"
         self.inline = below and not self.elif_arm and not outline.starts_line(self.siblings[0])
+        first_line = self.first == 0 and not self.inline  # even behind a line that is only a backslash
+        self.own_line = outline.starts_line(nodes[0]) or self.elif_arm or first_line
         following = self.siblings[self.last + 1] if self.last + 1 < len(self.siblings) else None
         self.next_start: int | None = None
         if following is not None and not outline.starts_line(following):
             self.next_start = outline.span(following).start
         self.unit = self._unit()
-        self.block_indent = self.indent + self.unit if self.inline else self.indent
+        self.deeper = self.indent + (self.unit or "    ")
+        self.block_indent = self.deeper if self.inline else self.indent
 
-    def _unit(self) -> str:
-        """The indentation of one level here."""
+    def _unit(self) -> str | None:
+        """The indentation of one level here, None where the file does not tell."""
         unit = block_unit(self.outline, self.nodes[0], self.indent)
         if unit is None and name_of(self.owner) != "Module" and not self.inline and not self.elif_arm:
             above = self.outline.indent_of(self.owner)
             if self.indent.startswith(above) and len(self.indent) > len(above):
                 unit = self.indent[len(above) :]
-        return unit or file_unit(self.outline) or "    "
+        return unit or file_unit(self.outline)
 
     @property
     def previous_end(self) -> int:
@@ -146,10 +147,10 @@ def _left(run: Run) -> int:
     return run.colon() if run.inline and run.first == 0 else run.previous_end
 
 
-def replace(run: Run, filled: Filled, edit: int, *, take_comment: bool = False) -> list[Splice]:
+def replace(run: Run, filled: Filled, edit: int, end: int) -> list[Splice]:
     """Put ``filled`` (written for ``run.block_indent``) in the run's place.
 
-    ``take_comment``: the trailing comment of the run's last line is part of ``filled`` already.
+    ``end``: where what is replaced ends; behind ``run.end`` where comments behind it are part of ``filled`` already.
     """
     inline = _inline_text(run, filled, alone=run.is_whole_block)
     if inline is not None:
@@ -161,15 +162,15 @@ def replace(run: Run, filled: Filled, edit: int, *, take_comment: bool = False) 
         splices, start, new = [], run.outline.source.line_start(run.start), leading + core
     else:
         splices, start, new = [], run.start, core.removeprefix(run.indent)
-    end = end_of_line(run.text, run.end, run.line_end) if take_comment else run.end
     if run.next_start is not None:
         return [*splices, Splice(start, run.next_start, f"{new}{trailing}\n{run.block_indent}", edit)]
-    tail = run.text[end : run.line_end]
+    tail = run.text[end : run.line_end] if end == run.end else ""
     commented = _ends_in_comment(core)
     if trailing or (commented and tail.strip(BLANKS)):
         if commented and tail.lstrip(BLANKS).startswith(";"):
             tail = tail.replace(";", "", 1)
-        return [*splices, Splice(start, run.line_end, f"{new}{tail.rstrip(BLANKS)}{trailing}", edit)]
+        stop = max(run.line_end, end)
+        return [*splices, Splice(start, stop, f"{new}{tail.rstrip(BLANKS)}{trailing}", edit)]
     return [*splices, Splice(start, end, new, edit)]
 
 
@@ -177,9 +178,12 @@ def _ends_in_comment(core: str) -> bool:
     return "#" in core.rpartition("\n")[2] and any(t.kind == "comment" and t.end == len(core) for t in lex(core))
 
 
-def replace_elif(run: Run, filled: Filled, edit: int, unit_text: str) -> list[Splice]:
-    """Replace an ``elif`` arm: by one ``if`` as an ``elif``; by anything else (``unit_text``: one level deeper) below ``else:``."""
-    tail = run.text[run.end : run.line_end]
+def replace_elif(run: Run, filled: Filled, edit: int, end: int, unit_text: str) -> list[Splice]:
+    """Replace an ``elif`` arm: by one ``if`` as an ``elif``; by anything else below an ``else:``.
+
+    ``unit_text`` is the same template as ``filled``, one level deeper.
+    """
+    tail = run.text[end : run.line_end] if end == run.end else ""
     if len(filled.nodes) == 1 and name_of(filled.nodes[0]) == "If":
         word = next(token for token in lex(filled.text) if token.kind == "name")
         core = filled.text[: word.start] + "el" + filled.text[word.start :]
@@ -189,7 +193,7 @@ def replace_elif(run: Run, filled: Filled, edit: int, unit_text: str) -> list[Sp
     if _ends_in_comment(new) and tail.strip(BLANKS):
         tail = tail.replace(";", "", 1) if tail.lstrip(BLANKS).startswith(";") else tail
         return [Splice(run.start, run.line_end, new + tail, edit)]
-    return [Splice(run.start, run.end, new, edit)]
+    return [Splice(run.start, end, new, edit)]
 
 
 def delete(run: Run, edit: int) -> list[Splice]:
@@ -201,7 +205,7 @@ def delete(run: Run, edit: int) -> list[Splice]:
     if run.own_line and run.next_start is not None:
         return [Splice(start, run.next_start, "", edit)]
     if run.own_line:
-        return [Splice(source.line_start(start), source.line_end(run.end), "", edit)]
+        return [Splice(source.line_start(start), behind(run), "", edit)]
     if run.first == 0:
         assert run.next_start is not None
         return [Splice(start, run.next_start, "", edit)]
@@ -232,13 +236,13 @@ def insert_after(run: Run, filled: Filled, edit: int) -> list[Splice]:
         splices = [Splice(run.colon(), run.start, f"\n{run.block_indent}", edit)]
     if run.next_start is not None:
         return [*splices, Splice(run.end, run.next_start, f"\n{filled.text}\n{run.block_indent}", edit)]
-    position = _behind(run)
+    position = behind(run)
     if run.text[position - 1 : position] == "\n":
         return [*splices, Splice(position, position, f"{filled.text}\n", edit, -1)]
     return [*splices, Splice(position, position, f"\n{filled.text}", edit, -1)]
 
 
-def _behind(run: Run) -> int:
+def behind(run: Run) -> int:
     """Behind the line break of the run's last line, and of the deeper comment lines that follow a block."""
     source, text = run.outline.source, run.text
     position = at = source.line_end(run.end)

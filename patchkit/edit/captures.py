@@ -8,13 +8,14 @@ what a reader would copy.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from patchkit.edit.indent import BLANKS
 from patchkit.edit.lexer import Token, code_tokens, lex, matching
 from patchkit.edit.pattern import PARSE_ERRORS, Parse
 from patchkit.edit.shape import Group, blocks_of, is_compound, name_node, name_of, same
 from patchkit.edit.spans import Span
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.outline import Outline
@@ -31,12 +32,14 @@ class Capture(NamedTuple):
     ``$X``, a plural (``arguments``, ``elements``, ``statements`` ...) for ``$$$XS``. ``nodes`` are its nodes
     (:class:`~patchkit.edit.shape.Group` for pieces without one; a name as ``ast.Name``). ``span`` is its text, empty
     where ``$$$XS`` matched nothing; ``exact`` is False where its place in the text could not be made sure of.
+    ``outer`` is the span of an expression with the parentheses that stand around it, None if none do.
     """
 
     kind: str
     nodes: tuple[Any, ...]
     span: Span
     exact: bool = True
+    outer: Span | None = None
 
     @property
     def many(self) -> bool:
@@ -75,6 +78,8 @@ class Locator:
 
     def own(self, node: Any) -> Span:
         """The span of a node without parentheses around it; those of a call are not its generator's."""
+        if name_of(node) == "Tuple" and not hasattr(node, "lineno"):  # several slices, before Python 3.9
+            return Span(self.own(node.elts[0]).start, self.own(node.elts[-1]).end)
         start = self.source.position(node.lineno, node.col_offset)
         end = self.source.position(node.end_lineno, node.end_col_offset)
         if id(node) in self.shared:
@@ -101,7 +106,7 @@ class Locator:
         if span.start >= span.end:
             return False
         try:
-            body = self.parse(f"(\n{self.text[span.start : span.end]}\n)").body
+            body: list[Any] = list(self.parse(f"(\n{self.text[span.start : span.end]}\n)").body)
         except PARSE_ERRORS:
             return False
         return len(body) == 1 and name_of(body[0]) == "Expr" and same(node, body[0].value)
@@ -164,6 +169,19 @@ class Locator:
             first, last = first - 1, last + 1
         return Span(tokens[first].start, tokens[last].end)
 
+    def _parenthesised(self, span: Span, binding: Binding) -> Span | None:
+        """An expression with the parentheses around it, None where there are none."""
+        blanks = BLANKS + "\\\n"
+        before = self.text[self.source.line_start(span.start) : span.start].rstrip(blanks)
+        after = self.text[span.end : self.source.line_end(span.end)].lstrip(blanks)[:1]
+        if before[-1:] not in ("(", "") or after not in (")", "#", "") or name_of(binding.container) == "NoneType":
+            return None
+        try:
+            outer = self.outer(span, binding.container, binding.field)
+        except (IndexError, AttributeError, ValueError):
+            return None
+        return outer if outer != span else None
+
     def piece(self, value: Any, container: Any, field: str) -> Span:
         """The span of one element of a list, with its parentheses, stars, names and defaults."""
         if isinstance(value, str):
@@ -216,17 +234,17 @@ class Locator:
 
     def _decorator(self, node: Any) -> Span:
         """A decorator from its ``@`` to its end."""
-        start, end = self.own(node)
-        depth = 0
-        while True:
-            start = max(self.text.rfind("@", 0, start), 0)
-            tokens = code_tokens(lex(self.text, start, end))
-            if tokens and tokens[0].text == "@" and all(token.text in ("@", "(") for token in tokens[:2]):
+        node_start, end = self.own(node)
+        start = self.text.rfind("@", 0, node_start)
+        while start >= 0:
+            between = [token.text for token in code_tokens(lex(self.text, start, node_start))]
+            if all(word == "(" for word in between[1:]):
                 break
-        depth = sum((token.text in "([{") - (token.text in ")]}") for token in tokens if token.kind == "op")
-        while depth:
+            start = self.text.rfind("@", 0, start)  # that one was in a comment
+        else:
+            raise ValueError("a decorator without its @")
+        for _ in between[1:]:
             end = self.text.index(")", end) + 1
-            depth -= 1
         return Span(start, end)
 
     def _word(self, name: str, container: Any) -> Span:
@@ -252,7 +270,8 @@ class Locator:
         kind, nodes = binding.kind, binding.nodes
         if kind == "expression":
             span, exact = self.expression(nodes[0], literal)
-            return Capture(kind, nodes, span, exact)
+            outer = self._parenthesised(span, binding) if literal is None else None
+            return Capture(kind, nodes, span, exact, outer)
         if kind == "name":
             return self._name(binding)
         if kind == "pattern":
@@ -351,4 +370,3 @@ def end_of_line(text: str, position: int, line_end: int) -> int:
     rest = text[position:line_end].rstrip("\n")
     bare = rest.lstrip(BLANKS + ";")
     return position + len(rest) if bare.startswith("#") else position
-

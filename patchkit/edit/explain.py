@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from patchkit.edit import forms, nearmiss, uniqueness
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
 from patchkit.edit.uniqueness import accepts, escape, hits, inside_any, quote, regions_of
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.outline import Outline, Parse
@@ -344,8 +345,10 @@ def _similar(report: _Report, covered: Sequence[Span]) -> None:
         report.data["candidates"].append(
             {"line": candidate.first, "similarity": percent, "scope": scope, "diff": candidate.diff}
         )
-        lines = f"line {candidate.first}" if candidate.first == candidate.last else (
-            f"lines {candidate.first}-{candidate.last}"
+        lines = (
+            f"line {candidate.first}"
+            if candidate.first == candidate.last
+            else (f"lines {candidate.first}-{candidate.last}")
         )
         outside = "" if candidate.within else ", outside of where it is searched"
         name = f" in {escape(scope)}" if scope else ""

@@ -7,14 +7,15 @@ needs none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from patchkit.edit.indent import BLANKS, reindent, shift
-from patchkit.edit.lexer import LexError, code_tokens, lex
+from patchkit.edit.lexer import CLOSING, OPENING, LexError, code_tokens, lex
 from patchkit.edit.metavars import Slot
 from patchkit.edit.pattern import PARSE_ERRORS, Parse
 from patchkit.edit.shape import name_of, same
 from patchkit.edit.template import Builder, Piece, Template, wrong
+from patchkit.tuples import NamedTuple
 
 
 class Filled(NamedTuple):
@@ -39,7 +40,7 @@ def fill_statements(
             return body
         return body[0].body if len(body) == 1 and not body[0].orelse else None
 
-    return _settle(template, pieces, indent, unit, read)
+    return _settle(template, pieces, indent, unit, read, lines_own=True)
 
 
 def fill_expression(template: Template, pieces: Mapping[str, Piece], indent: str, parse: Parse) -> Filled:
@@ -59,20 +60,33 @@ def _parse(text: str, parse: Parse) -> list[Any] | None:
         return None
 
 
+class _How(NamedTuple):
+    """Ways to fill that few templates need: a comma kept for a tuple of one, a list of names in parentheses."""
+
+    comma: bool = False
+    brackets: bool = False
+
+
+_PLAIN = _How()
+_HOW = (_PLAIN, _How(comma=True), _How(brackets=True), _How(comma=True, brackets=True))
+
+
 def _settle(
     template: Template,
     pieces: Mapping[str, Piece],
     indent: str,
     unit: str | None,
     read: Callable[[str], list[Any] | None],
+    *,
+    lines_own: bool = False,
 ) -> Filled:
     builder = Builder(template, pieces)
     nodes = builder.statements()
     skeleton = reindent(_own_lines(template, builder.roles), indent, unit)
     slots = list(template.slots.values())
 
-    def attempt(parenthesised: set[str], chosen: list[Slot], expected: list[Any]) -> str | None:
-        text = _Filler(skeleton, chosen, builder.roles, pieces, parenthesised).text()
+    def attempt(parenthesised: set[str], chosen: list[Slot], expected: list[Any], how: _How = _PLAIN) -> str | None:
+        text = _Filler(skeleton, chosen, builder.roles, pieces, parenthesised, how).text()
         if not expected and not text.strip():
             return text
         if not expected and all(line.lstrip(BLANKS)[:1] in ("#", "") for line in text.split("\n")):
@@ -80,7 +94,7 @@ def _settle(
         body = read(text)
         return text if body is not None and same(expected, body) else None
 
-    text = attempt(set(), slots, nodes)
+    text = attempt(_laid_out(skeleton, slots, builder, pieces) if lines_own else set(), slots, nodes)
     if text is None:
         needed = set()
         for slot in slots:
@@ -88,16 +102,33 @@ def _settle(
                 partial = Builder(template, pieces, [slot.identifier]).statements()
                 if attempt(set(), [slot], partial) is None:
                     needed.add(slot.identifier)
-        text = attempt(needed, slots, nodes)
+        ways = [(chosen, how) for how in _HOW for chosen in (needed, set(builder.loose))]
+        text = next((done for chosen, how in ways if (done := attempt(chosen, slots, nodes, how)) is not None), None)
     if text is None:
-        text = attempt(set(builder.loose), slots, nodes)
-    if text is None:
-        shown = _Filler(skeleton, slots, builder.roles, pieces, set()).text()
+        shown = _Filler(skeleton, slots, builder.roles, pieces, set(), _PLAIN).text()
         raise wrong(
             f"the template cannot hold what was captured; filled, it reads:\n{shown}",
             "quotes, f-strings and code over several lines do not fit everywhere: change the template",
         )
     return Filled(text, nodes)
+
+
+def _laid_out(skeleton: str, slots: list[Slot], builder: Builder, pieces: Mapping[str, Piece]) -> set[str]:
+    """The slots outside brackets whose code spans lines in parentheses of its own: those are part of its layout."""
+    kept = {
+        slot.identifier
+        for slot in slots
+        if slot.identifier in builder.loose and pieces[slot.name or ""].outer and "\n" in pieces[slot.name or ""].text
+    }
+    if not kept:
+        return kept
+    depth = 0
+    for token in lex(skeleton):
+        if token.kind in ("op", "fopen", "fclose"):
+            depth += (token.text in OPENING) - (token.text in CLOSING)
+        elif depth:
+            kept.discard(token.text)
+    return kept
 
 
 def _own_lines(template: Template, roles: Mapping[str, str]) -> str:
@@ -138,12 +169,14 @@ class _Filler:
         roles: Mapping[str, str],
         pieces: Mapping[str, Piece],
         parenthesised: set[str],
+        how: _How,
     ) -> None:
         self.skeleton = skeleton
         self.slots = slots
         self.roles = roles
         self.pieces = pieces
         self.parenthesised = parenthesised
+        self.how = how
         self.edits: list[tuple[int, int, str]] = []
 
     def text(self) -> str:
@@ -159,9 +192,11 @@ class _Filler:
             elif not piece.nodes:
                 empty.append((slot, start))
             else:
+                if self.how.brackets and role in ("names", "with items") and "\n" in piece.text:
+                    self._bracket(start)
                 text = piece.text
                 if slot.identifier in self.parenthesised:
-                    text = f"({text}\n)" if "#" in text.rpartition("\n")[2] and _ends_in_comment(text) else f"({text})"
+                    text = piece.outer or f"({text})"
                 self.edits.append((start, end, text))
         if empty:
             self._leave_out(empty)
@@ -210,6 +245,19 @@ class _Filler:
                     return False
         return self.skeleton[:begin].rstrip().endswith(":")
 
+    def _bracket(self, position: int) -> None:
+        """Put parentheses around the whole list behind ``import`` or ``with``."""
+        tokens = code_tokens(lex(self.skeleton))
+        before = [index for index, token in enumerate(tokens) if token.start < position]
+        word = max((index for index in before if tokens[index].text in ("import", "with")), default=None)
+        if word is None or tokens[word + 1].text == "(":
+            return
+        stop = self.skeleton.find("\n", position)
+        line = [token for token in tokens[word + 1 :] if stop < 0 or token.start < stop]
+        if tokens[word].text == "with":
+            line = line[: next(index for index, token in enumerate(line) if token.text == ":")]
+        self.edits += [(line[0].start, line[0].start, "("), (line[-1].end, line[-1].end, ")")]
+
     def _leave_out(self, empty: list[tuple[Slot, int]]) -> None:
         """Take metavariables that stand for nothing out of their lists, each with one comma (or ``and``, ``or``)."""
         try:
@@ -232,7 +280,8 @@ class _Filler:
                 self.edits.append((start, stop, ""))
             elif before >= 0 and tokens[before].text in (",", "and", "or"):
                 gone.add(before)
-                self.edits.append((tokens[before - 1].end, end, ""))
+                left = tokens[before].end if self.how.comma else tokens[before - 1].end
+                self.edits.append((left, end, ""))
             else:
                 self.edits.append((start, end, ""))
 
@@ -246,7 +295,7 @@ def _ends_in_comment(text: str) -> bool:
 
 
 def is_single_line(text: str, nodes: list[Any]) -> bool:
-    """True where every statement is a simple one on one line, without comments or blank lines, so that ``;`` joins them."""
+    """True where all are simple statements on one line each, without comments, so that ``;`` can join them."""
     lines = text.split("\n")
     if len(lines) != len(nodes) or any("#" in line and _ends_in_comment(line) for line in lines):
         return False

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
 from patchkit.edit.uniqueness import inside_any
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Problem
@@ -170,9 +171,7 @@ def _folded(problem: Problem, *, fold_case: bool) -> Iterator[Form]:
         at = body.find(needle, at + 1)
 
 
-def _partial(
-    source: Source, lines: list[str], parts: list[str], first: int, column: int, stop: int
-) -> Span | None:
+def _partial(source: Source, lines: list[str], parts: list[str], first: int, column: int, stop: int) -> Span | None:
     """The span of a match that begins at folded ``column`` of line ``first`` and ends before folded ``stop``."""
     last = first + len(parts) - 1
     _, opening = _fold_map(lines[first])

@@ -6,13 +6,14 @@ It parses by itself, so that a replacement can be tried without parsing the file
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from patchkit.edit.lexer import CLOSING, OPENING, lex
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import PARSE_ERRORS, Parse
 from patchkit.edit.shape import BLOCKS, IGNORED, blocks_of, name_of, same
 from patchkit.edit.spans import Span
+from patchkit.tuples import NamedTuple
 
 
 class Header(NamedTuple):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from patchkit.edit.outline import BLANKS, Outline, Parse
 from patchkit.edit.source import Splice
 from patchkit.errors import PlanError
+from patchkit.tuples import NamedTuple
 
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*[-\w.]+")  # PEP 263; it counts on the first two lines only
 
@@ -73,6 +73,15 @@ def import_splices(outline: Outline, statements: Sequence[str], parse: Parse, ed
             place = place._replace(lead="\n")  # the line before is ended by the splice above
         splices.append(_splice(place, others, edit, 0))
     return splices
+
+
+def check_import(statement: str, parse: Parse) -> None:
+    """Refuse text that is not exactly one import statement; needs no file.
+
+    Raises:
+        ImportStatementError: It is not.
+    """
+    _read(statement, parse)
 
 
 def _splice(place: HeadPlace, items: Sequence[_Wanted], edit: int, side: int) -> Splice:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from patchkit.edit.lexer import CLOSING, OPENING, LexError, lex, string_lines
 from patchkit.edit.shape import blocks_of, is_compound
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.outline import Outline
@@ -78,7 +80,7 @@ def lines_of(text: str) -> list[Line]:
 
 
 def dedent(text: str) -> str:
-    """``text`` without the indentation that its statements have in common (its comments', where it has no statement)."""
+    """``text`` without the indentation that its statements (else its comments) have in common."""
     try:
         lines = lines_of(text)
     except LexError:
@@ -165,37 +167,35 @@ def shift(text: str, old: str, new: str) -> str:
     return "\n".join(out)
 
 
+_file_units: WeakKeyDictionary[Outline, str | None] = WeakKeyDictionary()
+
+
 def file_unit(outline: Outline) -> str | None:
     """The indentation unit that most blocks of a file use, None where it has no block on lines of its own."""
-    counts = Counter(_units(outline))
-    return max(counts, key=lambda unit: counts[unit]) if counts else None
+    if outline not in _file_units:
+        counts = Counter(_units(outline))
+        _file_units[outline] = max(counts, key=lambda unit: counts[unit]) if counts else None
+    return _file_units[outline]
 
 
 def _units(outline: Outline) -> Iterator[str]:
+    """For each block whose first statement begins a line, what its indentation has beyond its owner's."""
+    source = outline.source
     pending: list[tuple[Any, str]] = [(statement, "") for statement in outline.tree.body]
-    text, source = outline.source.text, outline.source
     while pending:
         node, indent = pending.pop()
         for _, block in blocks_of(node):
             for index, child in enumerate(block):
-                if not index or is_compound(child):
-                    line = getattr(child, "lineno", None)
-                    if line is None:  # a case: its own span is costly, and its block says as much
-                        pending.append((child, indent))
-                        continue
-                    start = source.starts[line - 1]
-                    column = source.position(line, child.col_offset)
-                    own = text[start:column]
-                    if own.strip(BLANKS):
-                        continue
-                    if not index and own.startswith(indent) and len(own) > len(indent) and name_is_plain(node):
-                        yield own[len(indent) :]
+                line = getattr(child, "lineno", None)
+                if line is None:  # a case has no position; its block is measured against the match
+                    continue
+                own = source.text[source.starts[line - 1] : source.position(line, child.col_offset)]
+                if own.strip(BLANKS):
+                    continue
+                if not index and own.startswith(indent) and len(own) > len(indent):
+                    yield own[len(indent) :]
+                if is_compound(child):
                     pending.append((child, own))
-
-
-def name_is_plain(node: Any) -> bool:
-    """True for a node whose own position is its indentation (not a ``case``)."""
-    return getattr(node, "lineno", None) is not None
 
 
 def block_unit(outline: Outline, statement: Any, indent: str) -> str | None:

@@ -9,7 +9,8 @@ that is needed to find brackets, commas and the lines that begin inside a string
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from patchkit.tuples import NamedTuple
 
 _TOKEN = re.compile(
     r"""

@@ -7,13 +7,14 @@ tree makes one: a text anchor without ``scope`` and ``inside`` works on files th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from patchkit.edit.source import Source, Splice
 from patchkit.edit.spans import Found, Span
 from patchkit.edit.text import find_text, text_splices
 from patchkit.errors import AnchorError, PlanError
 from patchkit.model.patch import Condition, Edit, Patch
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Diagnosis
@@ -68,7 +69,7 @@ class FileText:
                 self._problem = PlanError(
                     f"{self.source.path}: does not parse: {reason or type(error).__name__}",
                     code="unparsable",
-                    hint="a text edit (`find`) without `scope` and `inside` needs no parse: use one with a longer anchor",
+                    hint="use a text edit (`find`) without `scope` and `inside`, with a longer anchor",
                     details={"path": self.source.path, "line": getattr(error, "lineno", None)},
                 )
                 raise self._problem from None
@@ -191,9 +192,7 @@ class Located:
             return [
                 splice
                 for found in chosen
-                for splice in rewrite(
-                    outline, found, edit.action, edit.text, parse=self.text.parse, edit=edit.index
-                )
+                for splice in rewrite(outline, found, edit.action, edit.text, parse=self.text.parse, edit=edit.index)
             ]
         except PlanError as error:
             at = place(self.patch, "edit", edit.index, edit.action)
@@ -223,7 +222,6 @@ def locate(text: FileText, edit: Edit, patch: Patch) -> Located:
         limit = locator.neighbour(edit.before, "before", regions, edit.match is not None).start
         regions = [Span(span.start, min(span.end, limit)) for span in regions if span.start <= limit]
     if edit.action == "probe":
-    
         found = [Found(span) for span in regions]
     elif edit.action == "add_import":
         found = []

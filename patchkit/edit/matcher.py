@@ -7,44 +7,36 @@ search is complete (a metavariable bound in one place is respected everywhere) a
 from __future__ import annotations
 
 import ast
-from bisect import bisect_right
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as AbstractSequence
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from patchkit.edit.captures import Binding, Capture, Locator
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import Display, Dotted, Index, Many, Node, One, Pattern, Sequence, Value
 from patchkit.edit.shape import BLOCKS, Group, is_expression, is_statement, name_node, name_of, same, view
-from patchkit.edit.spans import Span
+from patchkit.edit.sieve import lines_of
+from patchkit.edit.spans import Found, Span
+from patchkit.tuples import NamedTuple
 
-__all__ = ["Binding", "Capture", "Found", "find_pattern"]
-
-
-class Found(NamedTuple):
-    """One match of an anchor; a text anchor's has only its span.
-
-    ``nodes`` are the matched expression or the run of statements, ``owner`` the statement, handler or case in whose
-    own lines the first stands (an expression) or the owner of its block (a statement). ``exact`` is False where the
-    place of an expression within an f-string is not known; ``span`` is then the f-string's.
-    """
-
-    span: Span
-    nodes: tuple[ast.AST, ...] = ()
-    captures: Mapping[str, Capture] = {}
-    owner: ast.AST | None = None
-    exact: bool = True
+__all__ = ["Binding", "Capture", "find_pattern"]
 
 
 class _Entry(NamedTuple):
-    """A node that a pattern may match; ``siblings[position]`` for statements, ``literal`` the f-string around it."""
+    """A node that a pattern may match; ``siblings[position]`` for statements, ``literal`` the f-string around it.
+
+    ``first`` and ``last`` are its lines: all there may be, where it has none of its own or (in an f-string, before
+    Python 3.12) not exactly.
+    """
 
     node: Any
     owner: Any
     siblings: list[Any] | None
     position: int
     literal: Any
+    first: int
+    last: int
 
 
 class _Trees(NamedTuple):
@@ -59,6 +51,8 @@ _SKIP = frozenset({"ctx", "op", "ops", "type_comment", "kind", "type_ignores"})
 _children: dict[type, tuple[str, ...]] = {}
 _whole: WeakKeyDictionary[Outline, _Trees] = WeakKeyDictionary()
 _partial: WeakKeyDictionary[Outline, int] = WeakKeyDictionary()
+_NOWHERE = 1 << 60
+"""A line behind every file's last."""
 _PATIENCE = 3
 """How often a part of a file is walked before the whole of it is, once and for all."""
 
@@ -76,10 +70,11 @@ def find_pattern(outline: Outline, pattern: Pattern, regions: AbstractSequence[S
     lines = _Lines(outline, regions)
     trees = _trees(outline, lines)
     locator = Locator(outline, pattern.parse, trees.shared)
+    touched = lines_of(outline.source, pattern)
     found: list[Found] = []
     labels = pattern.labels or (tuple(trees.entries) if not pattern.is_expression else ())
     for label in labels:
-        for entry in trees.entries.get(label, ()):
+        for entry in _touching(trees.entries.get(label, []), touched):
             if not lines.hold(entry.owner if pattern.is_expression else entry.node):
                 continue
             if pattern.is_expression:
@@ -97,6 +92,14 @@ def find_pattern(outline: Outline, pattern: Pattern, regions: AbstractSequence[S
     return found
 
 
+def _touching(entries: list[_Entry], lines: list[int] | None) -> list[_Entry]:
+    """The entries that have one of ``lines``; all where that is None."""
+    if lines is None:
+        return entries
+    ends = [*lines, _NOWHERE]
+    return [entry for entry in entries if ends[bisect_left(ends, entry.first)] <= entry.last]
+
+
 def _found(locator: Locator, pattern: Pattern, entry: _Entry, solved: _Solution, trees: _Trees) -> Found:
     captures = {
         name: locator.capture(binding, _literal_of(binding, trees.literals))
@@ -109,9 +112,8 @@ def _found(locator: Locator, pattern: Pattern, entry: _Entry, solved: _Solution,
     nodes = tuple(entry.siblings[entry.position : solved.stop])
     start = locator.outline.span(nodes[0]).start
     first = pattern.items.items[0]
-    if isinstance(first, Node) and getattr(nodes[0], "decorator_list", None):
-        if all(name != "decorator_list" for name, _ in first.fields):
-            start = locator.source.position(nodes[0].lineno, nodes[0].col_offset)
+    if isinstance(first, Node) and all(name != "decorator_list" for name, _ in first.fields):
+        start = locator.source.position(nodes[0].lineno, nodes[0].col_offset)
     return Found(Span(start, locator.outline.span(nodes[-1]).end), nodes, captures, entry.owner)
 
 
@@ -177,7 +179,9 @@ def _walk(tree: ast.Module, lines: _Lines | None) -> _Trees:
                 continue
             below: list[tuple[Any, Any]] = []
             if is_statement(statement):
-                entries.setdefault(name_of(statement), []).append(_Entry(statement, owner, siblings, index, None))
+                first = (getattr(statement, "decorator_list", None) or [statement])[0].lineno
+                entry = _Entry(statement, owner, siblings, index, None, first, statement.end_lineno)
+                entries.setdefault(name_of(statement), []).append(entry)
             for field in statement._fields:
                 value = getattr(statement, field, None)
                 if isinstance(value, list):
@@ -204,15 +208,18 @@ def _walk_expressions(
         label = kind.__name__
         if literal is not None:
             literals[id(node)] = literal
+        first = 0 if literal is not None else getattr(node, "lineno", 0)
+        entry = _Entry(node, owner, None, 0, literal, first, node.end_lineno if first else _NOWHERE)
         if label in entries:
-            entries[label].append(_Entry(node, owner, None, 0, literal))
+            entries[label].append(entry)
         else:
-            entries[label] = [_Entry(node, owner, None, 0, literal)]
+            entries[label] = [entry]
         if label == "JoinedStr" or label == "TemplateStr":
             literal = literal or node
         elif label == "Call" and len(node.args) == 1 and name_of(node.args[0]) == "GeneratorExp":
-            if (node.end_lineno, node.end_col_offset) == (node.args[0].end_lineno, node.args[0].end_col_offset):
-                shared.add(id(node.args[0]))
+            generator = node.args[0]
+            shares = (node.end_lineno, node.end_col_offset) == (generator.end_lineno, generator.end_col_offset)
+            shared.update([id(generator)] if shares else ())
         fields = _children.get(kind)
         if fields is None:
             fields = () if label in ("Name", "Constant") else tuple(f for f in kind._fields if f not in _SKIP)
@@ -327,7 +334,8 @@ class _Search:
                 if value is not expected and (type(value) is not type(expected) or repr(value) != repr(expected)):
                     return _FAIL
             elif isinstance(part, Sequence):
-                if not isinstance(value, list) or len(value) < part.rest[0] or (part.not_empty and not value and part.items):
+                least = max(part.rest[0], 1 if part.not_empty and part.items else 0)
+                if not isinstance(value, list) or len(value) < least:
                     return _FAIL
                 rest = (_Tail(part, 0, True), _Items(given, name, value, 0), rest)
             elif isinstance(part, Index):
@@ -393,7 +401,11 @@ class _Search:
         kind = _kind_of(value)
         if kind is None or not _accepts(one.kind, kind):
             return False
-        nodes = (name_node(value),) if kind == "name" else (value,)
+        plain = _plain_name(value)
+        if plain is not None:  # the same code as that name elsewhere
+            name, holder = plain
+            return self._bind(one.name, Binding("name", (name_node(name),), holder or container, field, [name], 0, 1))
+        nodes = (value,)
         within = [value] if siblings is None else siblings
         return self._bind(one.name, Binding(kind, nodes, container, field, within, index, index + 1))
 
@@ -441,6 +453,21 @@ def _kind_of(value: Any) -> str | None:
     return "pattern" if label.startswith("Match") else None
 
 
+def _plain_name(value: Any) -> tuple[str, Any] | None:
+    """The name that a piece of code is and nothing more, and the node that it stands in (None: the one above)."""
+    if isinstance(value, str):
+        return value, None
+    if isinstance(value, Group):
+        bare = value.label == "param" and not value.get("star")
+        plain = bare and value.get("annotation") is None and value.get("default") is None
+        return (value.get("name"), value.get("arg")) if plain else None
+    label = name_of(value)
+    if label == "MatchAs" and value.pattern is None and value.name is not None:
+        return value.name, value
+    if label == "TypeVar" and value.bound is None and getattr(value, "default_value", None) is None:
+        return value.name, value
+    return None
+
+
 def _accepts(wanted: str, kind: str) -> bool:
     return wanted == kind or (wanted == "argument" and kind == "expression")
-

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from patchkit.edit.lexer import CLOSING, OPENING, LexError, Token, lex
+from patchkit.tuples import NamedTuple
 
 
 class MetavariableError(ValueError):
@@ -142,8 +142,8 @@ def _wrappings(tokens: Sequence[Token], text: str) -> dict[int, str]:
             stack[-1].items[-1].append(index)
             if token.kind == "name" and token.text == "lambda":
                 stack.append(_Group("lambda"))
-            elif token.text == "case" and len(stack) == 1 and not text[text.rfind("\n", 0, token.start) + 1 : token.start].strip():
-                in_case = True
+            elif token.text == "case" and len(stack) == 1:
+                in_case = in_case or not text[text.rfind("\n", 0, token.start) + 1 : token.start].strip()
         code.append(index)
     _match_cases(tokens, text, forms)
     return forms

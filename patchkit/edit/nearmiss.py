@@ -11,13 +11,14 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from patchkit.edit.forms import dedent
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
 from patchkit.edit.uniqueness import Header, escape, headers, inside_any, quote
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Problem
@@ -48,9 +49,7 @@ class Elsewhere(NamedTuple):
     whole: bool
 
 
-def elsewhere(
-    problem: Problem, siblings: Iterable[tuple[str, bytes]], budget: int
-) -> tuple[list[Elsewhere], bool]:
+def elsewhere(problem: Problem, siblings: Iterable[tuple[str, bytes]], budget: int) -> tuple[list[Elsewhere], bool]:
     """Other files with the anchor (or, in none of them, with its longest line), and whether all were searched.
 
     A substring search over ``(path, data)`` pairs that stops after ``budget`` bytes, or with

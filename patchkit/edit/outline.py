@@ -11,10 +11,11 @@ import ast
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.pattern import Pattern
@@ -46,12 +47,13 @@ _OWN_BLOCK: dict[str, tuple[tuple[str, str], ...]] = {
 }
 _NOT_IN_HEADER = frozenset({"body", "handlers", "cases", "orelse", "finalbody", "decorator_list"})
 _KEYWORDS = "if|elif|else|for|while|with|try|except|finally|match|case|def|class"
-_HEADER_WORD = re.compile(rf"(?:async\s+(?=for|with|def))?({_KEYWORDS})\b")
-_BARE_HEADER = re.compile(r"\w+\s*(?::\s*(?:\.\.\.)?)?")
-_COLON_DOTS = re.compile(r"\s*:\s*\.\.\.$")
-_ANY_ARGUMENTS = re.compile(r"((?:async\s+)?(?:def|class)\s+[\w$]+)\s*(?:\[.*?\]\s*)?\(\s*\.\.\.\s*\)", re.DOTALL)
+# As text: only `inside` uses them, and compiling them would take a millisecond of every start.
+_HEADER_WORD = rf"(?:async\s+(?=for|with|def))?({_KEYWORDS})\b"
+_BARE_HEADER = r"\w+\s*(?::\s*(?:\.\.\.)?)?"
+_COLON_DOTS = r"\s*:\s*\.\.\.$"
+_ANY_ARGUMENTS = r"(?s)((?:async\s+)?(?:def|class)\s+[\w$]+)\s*(?:\[.*?\]\s*)?\(\s*\.\.\.\s*\)"
+_METAVARIABLE = r"\$(?:\$\$)?\w*"
 _INDENTATION = re.compile(f"[{BLANKS}]*")
-_METAVARIABLE = re.compile(r"\$(?:\$\$)?\w*")
 
 
 class Place(NamedTuple):
@@ -236,8 +238,8 @@ class Outline:
         and are indented deeper than it.
         """
         wanted = qualname.replace(".<locals>", "")
-        regions = self._definition_regions()
-        return [region for region, (name, _, _) in zip(regions, self._definitions, strict=True) if name == wanted]
+        self._walk()
+        return [self._region(node) for name, node, _ in self._definitions if name == wanted]
 
     def qualnames(self) -> list[str]:
         """The qualified name of every def and class, each once, in source order."""
@@ -365,18 +367,18 @@ def _read_header(text: str, parse: Parse) -> _Header:
         HeaderError: It is none.
     """
     text = text.strip()
-    word = _HEADER_WORD.match(text)
+    word = re.match(_HEADER_WORD, text)
     if word is None:
         raise HeaderError(
             f"{text!r} is not the header of a block (if, else, for, while, with, try, match, case, def ...)"
         )
     keyword = word.group(1)
     if keyword in ("else", "try", "finally"):
-        if not _BARE_HEADER.fullmatch(text):
+        if not re.fullmatch(_BARE_HEADER, text):
             raise HeaderError(f"{text!r}: only a colon may follow {keyword!r}")
         return _Header(text, keyword, "")
     code, any_arguments, returns = text, False, False
-    wildcard = _ANY_ARGUMENTS.match(text)
+    wildcard = re.match(_ANY_ARGUMENTS, text)
     if wildcard:
         any_arguments = True
         returns = text[wildcard.end() :].lstrip().startswith("->")
@@ -385,7 +387,7 @@ def _read_header(text: str, parse: Parse) -> _Header:
     for head in _without_colon(code):
         complete = _complete(keyword, head)
         try:
-            body = parse(_METAVARIABLE.sub("_", complete)).body
+            body = parse(re.sub(_METAVARIABLE, "_", complete)).body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             problem = getattr(error, "msg", None) or str(error) or type(error).__name__
             continue
@@ -417,7 +419,7 @@ def _compile_header(header: _Header, parse: Parse) -> Pattern:
 
 def _without_colon(code: str) -> list[str]:
     """The headers that ``code`` may be meant for, without their colon, likeliest first."""
-    dots = _COLON_DOTS.search(code)
+    dots = re.search(_COLON_DOTS, code)
     if dots:
         return [code[: dots.start()], code]
     return [code[:-1]] if code.endswith(":") else [code]

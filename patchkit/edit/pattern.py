@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from patchkit.edit.indent import dedent
 from patchkit.edit.metavars import Encoded, MetavariableError, Slot, encode
 from patchkit.edit.shape import Group, is_definition, name_of, view
+from patchkit.tuples import NamedTuple
 
 Parse = Callable[[str], ast.Module]
 
-PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 """What a parser may raise on a text (ValueError: a NUL byte, a surrogate)."""
 
 _KINDS = {
@@ -102,7 +102,6 @@ class Value(NamedTuple):
     value: Any
 
 
-@dataclass(frozen=True, eq=False)
 class Pattern:
     """A compiled pattern.
 
@@ -110,12 +109,24 @@ class Pattern:
     classes of node that the first can match (empty: any), ``names`` its metavariables, with True for ``$$$`` ones.
     """
 
-    text: str
-    parse: Parse
-    items: Sequence
-    is_expression: bool
-    labels: tuple[str, ...]
-    names: dict[str, bool]
+    __slots__ = ("is_expression", "items", "labels", "names", "parse", "text")
+
+    def __init__(
+        self,
+        text: str,
+        parse: Parse,
+        items: Sequence,
+        is_expression: bool,
+        labels: tuple[str, ...],
+        names: dict[str, bool],
+    ) -> None:
+        """Hold the parts; :func:`compile_pattern` is what makes them."""
+        self.text = text
+        self.parse = parse
+        self.items = items
+        self.is_expression = is_expression
+        self.labels = labels
+        self.names = names
 
 
 def parse_snippet(encoded: Encoded, parse: Parse) -> list[Any]:
@@ -167,7 +178,7 @@ def compile_pattern(text: str, parse: Parse) -> Pattern:
         if slot is not None and slot.many:
             end = "begin" if edge == 0 else "end"
             raise PatternError(
-                f"a pattern cannot {end} with {slot.text}: nothing would say how many statements it takes; leave it out",
+                f"a pattern cannot {end} with {slot.text}: nothing says how many statements that is; leave it out",
                 slot.line,
             )
     sequence = compiler.sequence(body, "statements", False, top=True)

@@ -7,15 +7,22 @@ not fit, nothing is returned but an error that says where and what would fit.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from patchkit.edit.locate import FileText, locate, locate_condition, place
 from patchkit.edit.source import ByteSplice, Source, Splice
 from patchkit.edit.spans import Found
 from patchkit.errors import AnchorError, ConditionError, GuardError, PlanError
 from patchkit.model.patch import Action, Condition, Edit, Patch
+from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    import ast
+
+
+#: The endings of files that must parse after a patch when they did before.
+PYTHON = (".py", ".pyi")
 
 
 class Grammar(Protocol):
@@ -65,7 +72,7 @@ class MatchReport(NamedTuple):
 class EditReport(NamedTuple):
     """One edit's matches in one file."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     action: Action
     matches: tuple[MatchReport, ...]
 
@@ -111,7 +118,8 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
     edits = [edit for edit in patch.edits if edit.versions is None or files.matches(edit.versions)]
     adds = [add for add in patch.adds if add.versions is None or files.matches(add.versions)]
     if not edits and not adds:
-        known = sorted({*(e.versions for e in patch.edits if e.versions), *(a.versions for a in patch.adds if a.versions)})
+        given = [*(edit.versions for edit in patch.edits), *(add.versions for add in patch.adds)]
+        known = sorted({versions for versions in given if versions})
         raise GuardError(
             f"{patch.name}: has no edit for version {files.version}; it has edits for {' and '.join(known)}",
             code="versions",
@@ -324,12 +332,12 @@ def check_parses(
     Args:
         patch: The patch that the plans belong to.
         plans: Its files.
-        judge: The site's grammar: path to bytes in, path to a problem (``line``, ``column``, ``message``, ``text``) out.
+        judge: The site's grammar: path to bytes in, path to a problem (``line``, ``message``, ``text``) out.
 
     Raises:
         PlanError: ``syntax``.
     """
-    python = [plan for plan in plans if plan.path.endswith((".py", ".pyi"))]
+    python = [plan for plan in plans if plan.path.endswith(PYTHON)]
     broken = judge({plan.path: plan.after for plan in python})
     if not broken:
         return
@@ -346,7 +354,8 @@ def check_parses(
         raise PlanError(
             "\n".join(
                 [
-                    f"{where(patch, table, index, 'file')}: {plan.path} would not parse any more: {message} (line {line})",
+                    f"{where(patch, table, index, 'file')}: {plan.path} would not parse any more: "
+                    f"{message} (line {line})",
                     *([f"    {excerpt.strip()}"] if isinstance(excerpt, str) and excerpt.strip() else []),
                 ]
             ),

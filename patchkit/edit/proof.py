@@ -11,12 +11,12 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from patchkit.edit.matcher import Found
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import PARSE_ERRORS, Parse
 from patchkit.edit.rewrite import Change, change_of, rewrite
 from patchkit.edit.shape import difference, name_of
 from patchkit.edit.source import Splice
+from patchkit.edit.spans import Found
 from patchkit.errors import PlanError
 from patchkit.model.patch import Action
 
@@ -64,7 +64,8 @@ def prove(
         line = getattr(error, "lineno", None)
         reason = getattr(error, "msg", None) or str(error) or type(error).__name__
         raise PlanError(
-            f"{outline.source.path}: would not parse any more: {reason}" + (f" (line {line} of the result)" if line else ""),
+            f"{outline.source.path}: would not parse any more: {reason}"
+            + (f" (line {line} of the result)" if line else ""),
             code="syntax",
             hint="correct the template",
             details={"path": outline.source.path, "line": line},

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from patchkit.edit.source import ByteSplice
+from patchkit.tuples import NamedTuple
 
 Script = tuple[ByteSplice, ...]
 

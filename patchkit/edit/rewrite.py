@@ -11,16 +11,16 @@ from typing import Any
 
 from patchkit.edit import blocks
 from patchkit.edit.blocks import Run
-from patchkit.edit.captures import Capture, Locator, end_of_line
+from patchkit.edit.captures import Capture, end_of_line
 from patchkit.edit.fill import fill_expression, fill_statements
 from patchkit.edit.header import header_of
 from patchkit.edit.indent import BLANKS, dedent
-from patchkit.edit.matcher import Found, find_pattern
+from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
-from patchkit.edit.pattern import PARSE_ERRORS, Parse, Pattern, PatternError, compile_pattern
+from patchkit.edit.pattern import PARSE_ERRORS, Parse, Pattern, compile_pattern
 from patchkit.edit.shape import dotted_name, is_definition, is_statement, name_of
 from patchkit.edit.source import Source, Splice
-from patchkit.edit.spans import Span
+from patchkit.edit.spans import Found, Span
 from patchkit.edit.template import Builder, Piece, Template, check_names, compile_template, wrong
 from patchkit.errors import PlanError
 from patchkit.model.patch import Action
@@ -100,7 +100,7 @@ def rewrite_text(before: str, pattern: str, action: Action, template: str, parse
         raise PlanError(f"`before` does not parse: {error}", code="example", hint="correct the example") from None
     found = find_pattern(outline, compile_pattern(pattern, parse), [Span(0, len(source.text))])
     if not found:
-        raise PlanError("`match` matches nowhere in `before`", code="example", hint="correct the example or the pattern")
+        raise PlanError("`match` matches nowhere in `before`", code="example", hint="correct the example or `match`")
     splices = [splice for match in found for splice in rewrite(outline, match, action, template, parse=parse)]
     after = lay(source.text, splices)
     prove(outline, [(match, action, template) for match in found], after, parse)
@@ -118,7 +118,7 @@ def _bound(names: Mapping[str, bool], action: Action) -> dict[str, bool]:
 
 def _check_wrap(template: Template, action: Action) -> None:
     if action == "wrap" and all(slot.name != BODY for slot in template.slots.values()):
-        raise wrong("the template of `wrap` has no $$$BODY", "put $$$BODY where the matched code goes, or use `replace`")
+        raise wrong("the template of `wrap` has no $$$BODY", "put $$$BODY where the matched code goes")
 
 
 class _Rewriter:
@@ -168,7 +168,8 @@ class _Rewriter:
             return (owner,)
         start = self.text.rfind("\n", 0, found.span.start) + 1
         line = self.text[start : self.outline.source.line_end(found.span.start)].strip()
-        what = "the template is a statement" if self.action in ("replace", "wrap") else f"`{self.action}` is for statements"
+        by_template = self.action in ("replace", "wrap")
+        what = "the template is a statement" if by_template else f"`{self.action}` is for statements"
         raise PlanError(
             f"the pattern matches an expression within a statement, and {what}",
             code="place",
@@ -196,15 +197,29 @@ class _Rewriter:
         elif capture.kind == "decorators":
             line = outline.source.line_start(span.start)
             indent = self.text[line : span.start]
-        return Piece(capture.kind, capture.nodes, text, indent)
+        outer = None if capture.outer is None else self.text[capture.outer.start : capture.outer.end]
+        return Piece(capture.kind, capture.nodes, text, indent, outer)
 
     def _body(self) -> Piece:
         """What ``$$$BODY`` stands for in ``wrap``: the matched code, statements with the comment on their last line."""
         run = self.run
         if run is None:
             return Piece("expression", self.found.nodes, self.text[self.found.span.start : self.found.span.end])
-        end = run.end if run.next_start is not None else end_of_line(self.text, run.end, run.line_end)
-        return Piece("statements", run.nodes, self.text[run.start : end], run.indent)
+        return Piece("statements", run.nodes, self.text[run.start : self._end()], run.indent)
+
+    def _end(self) -> int:
+        """Where what is replaced ends: behind the comments, where they are part of what the template takes along."""
+        run = self.run
+        assert run is not None
+        end = run.end
+        if self.action == "wrap" and run.next_start is None:
+            end = end_of_line(self.text, end, run.line_end)
+            below = len(self.text[: blocks.behind(run)].rstrip("\n"))
+            end = below if below > run.line_end else end
+        for name, capture in self.found.captures.items():
+            if self._used(name) and capture.kind in ("statements", "cases"):
+                end = max(end, capture.span.end)
+        return end
 
     def change(self) -> Change:
         """The change to the tree."""
@@ -237,6 +252,8 @@ class _Rewriter:
             return blocks.delete(run, edit)
         if self.action != "replace":
             blocks.refuse_elif(run, f"`{self.action}`")
+        if not self.template.text.strip():
+            raise wrong("the template is empty", f"write what `{self.action}` puts there")
         filled = fill_statements(self.template, self.pieces, run.block_indent, run.unit, self.parse)
         if self.action == "insert_before":
             return blocks.insert_before(run, filled, edit)
@@ -246,11 +263,11 @@ class _Rewriter:
         if run.elif_arm:
             if self.action == "replace" and not filled.nodes:
                 return blocks.delete(run, edit)
-            deeper = fill_statements(self.template, self.pieces, run.indent + run.unit, run.unit, self.parse)
-            return blocks.replace_elif(run, filled, edit, deeper.text)
+            deeper = fill_statements(self.template, self.pieces, run.deeper, run.unit, self.parse)
+            return blocks.replace_elif(run, filled, edit, self._end(), deeper.text)
         if not filled.nodes and run.is_whole_block and name_of(run.owner) != "Module":
             filled = filled._replace(text=f"{filled.text}\n{run.block_indent}pass")
-        return blocks.replace(run, filled, edit, take_comment=self.action == "wrap")
+        return blocks.replace(run, filled, edit, self._end())
 
     def _expression(self, edit: int) -> list[Splice]:
         """Replace an expression, in parentheses where its place asks for them."""
@@ -274,6 +291,8 @@ class _Rewriter:
             code="template",
             hint="inside an f-string, quotes and backslashes of the replacement must differ from the literal's"
             if inside
+            else "the matched code is assigned to or deleted here: match the statement"
+            if name_of(getattr(found.nodes[0], "ctx", None)) in ("Store", "Del")
             else "match the whole statement and write it out in the template",
         )
 
@@ -298,6 +317,3 @@ def _suggestion(owner: Any) -> str | None:
         case "Return":
             return "return ..."
     return None
-
-
-__all__ = ["Change", "PatternError", "change_of", "check_template", "rewrite", "rewrite_text", "Locator"]

@@ -20,6 +20,7 @@ BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 """Fields that may hold statements, handlers or cases, in source order."""
 
 Fields = tuple[tuple[str, Any], ...]
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 
 
 class Group:
@@ -111,7 +112,7 @@ def _function(node: Any) -> Fields:
 
 
 def parameters(node: Any) -> list[Group]:
-    """The parameters of an ``ast.arguments`` in source order, with the ``/`` and a bare ``*`` as pieces of their own."""
+    """The parameters of an ``ast.arguments`` in source order; ``/`` and a bare ``*`` are pieces of their own."""
     out: list[Group] = []
     plain = [*node.posonlyargs, *node.args]
     defaults = [None] * (len(plain) - len(node.defaults)) + list(node.defaults)
@@ -206,10 +207,11 @@ def difference(one: Any, other: Any, swapped: Callable[[Any], Any] | None = None
         elif isinstance(a, ast.AST):
             if name_of(a) != name_of(b):
                 return a, b
-            skip = "str" if name_of(a) == "Interpolation" else ""
-            for field in reversed(a._fields):
-                if field not in IGNORED and field != skip:
-                    pairs.append((getattr(a, field, None), getattr(b, field, None), ask))
+            for field in _compared(type(a)):
+                x, y = getattr(a, field, None), getattr(b, field, None)
+                # Most leaves are one object in both trees: None, operators, names (which are interned).
+                if x is not y:
+                    pairs.append((x, y, ask))
         elif isinstance(a, Group):
             if not isinstance(b, Group) or a.label != b.label:
                 return a, b
@@ -222,6 +224,15 @@ def difference(one: Any, other: Any, swapped: Callable[[Any], Any] | None = None
         elif a != b:
             return a, b
     return None
+
+
+def _compared(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a class of nodes that mean something, last first."""
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        skip = {"str", *IGNORED} if kind.__name__ == "Interpolation" else IGNORED
+        fields = _FIELDS[kind] = tuple(field for field in reversed(kind._fields) if field not in skip)
+    return fields
 
 
 def name_node(dotted: str) -> ast.expr:

@@ -12,9 +12,9 @@ import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from patchkit.errors import PlanError
+from patchkit.tuples import NamedTuple
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK = re.compile(rb"^[ \t\f]*(?:[#\r\n]|$)")
@@ -153,7 +153,9 @@ class Source:
                 offsets.append(offset)
                 if index + 1 < len(self.starts):
                     content = self.text[start : self.starts[index + 1] - 1]
-                    offset += len(_encode(content, self.encoding)) + len(_encode(self.line_break(index + 1), self.encoding))
+                    offset += len(_encode(content, self.encoding)) + len(
+                        _encode(self.line_break(index + 1), self.encoding)
+                    )
             self._byte_starts = offsets
         line = self.line(position)
         content = self.text[self.starts[line - 1] : position]
@@ -166,7 +168,7 @@ class Source:
         return self.newline
 
     def _native(self, splice: Splice) -> str:
-        """``splice.new`` with line breaks as at its place: line by line those of the replaced lines, then the last's."""
+        """``splice.new`` with its place's line breaks: line by line those of the replaced lines, then the last's."""
         if self._breaks is None:
             return splice.new if self.newline == "\n" else splice.new.replace("\n", self.newline)
         first = self.line(splice.start)
@@ -195,12 +197,12 @@ class Source:
             try:
                 new = _encode(self._native(splice), self.encoding)
             except UnicodeEncodeError as error:
-                bad = splice.new[error.start : error.end] if error.object == splice.new else error.object[error.start : error.end]
+                bad = error.object[error.start : error.end]
                 raise PlanError(
                     f"{self.path}: its encoding {self.encoding.partition('/')[0]} cannot hold {bad!r} "
                     f"(line {self.line(splice.start)})",
                     code="encoding",
-                    hint="write the text with characters of that encoding, or with an escape such as \\u20ac in a string",
+                    hint="use characters of that encoding, or an escape such as \\u20ac in a string",
                     details={"path": self.path, "line": self.line(splice.start), "edit": splice.edit},
                 ) from None
             old = self.data[start:end]

@@ -1,12 +1,16 @@
-"""A run of characters of ``Source.text``."""
+"""A run of characters of ``Source.text``, and a match of an anchor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
+
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import ast
+
+    from patchkit.edit.captures import Capture
 
 
 class Span(NamedTuple):
@@ -25,10 +29,16 @@ class Span(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One match of an anchor. A text match has no ``nodes``; those of a syntax match are the expression, or the
-    run of statements, that matched, and ``captures`` what its metavariables stand for.
+    """One match of an anchor; a text anchor's has only its span.
+
+    ``nodes`` are the matched expression or the run of statements, ``captures`` what the metavariables stand for,
+    ``owner`` the statement, handler or case in whose own lines the first stands (an expression) or the owner of its
+    block (a statement). ``exact`` is False where the place of an expression within an f-string is not known; ``span``
+    is then the f-string's.
     """
 
     span: Span
     nodes: tuple[ast.AST, ...] = ()
-    captures: Mapping[str, Any] = {}
+    captures: Mapping[str, Capture] = {}
+    owner: ast.AST | None = None
+    exact: bool = True

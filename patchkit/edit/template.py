@@ -10,13 +10,14 @@ import ast
 import copy
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from patchkit.edit.indent import dedent
 from patchkit.edit.metavars import MetavariableError, Slot, encode
 from patchkit.edit.pattern import Parse, PatternError, list_kind, lone_slot, parse_snippet
 from patchkit.edit.shape import Group, dotted_name, is_expression, is_statement, name_of, parameters, view
 from patchkit.errors import PlanError
+from patchkit.tuples import NamedTuple
 
 
 class Template(NamedTuple):
@@ -35,13 +36,15 @@ class Template(NamedTuple):
 class Piece(NamedTuple):
     """Captured code on its way into a template: what :class:`~patchkit.edit.captures.Capture` says, with its text.
 
-    ``indent`` is the indentation of the line that it began on.
+    ``indent`` is the indentation of the line that it began on, ``outer`` an expression's text with the parentheses
+    that stood around it.
     """
 
     kind: str
     nodes: tuple[Any, ...]
     text: str
     indent: str = ""
+    outer: str | None = None
 
 
 def wrong(message: str, hint: str | None = None) -> PlanError:
@@ -249,7 +252,7 @@ class Builder:
     def _members(self, slot: Slot, kind: str | None, value: Any) -> list[Any]:
         """What a metavariable contributes to a list."""
         if kind is None:
-            raise wrong(f"{slot.text} (line {slot.line}) stands for several pieces of code where the template needs one")
+            raise wrong(f"{slot.text} (line {slot.line}) stands for several pieces where the template needs one")
         self.roles[slot.identifier] = kind
         piece = self._piece(slot)
         if piece is None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from patchkit.model.keys import BODY
 from patchkit.model.requirement import parse_requirement
+from patchkit.tuples import NamedTuple
 
 # C0 and C1 controls; the marks, overrides and isolates that reorder text on a screen (UAX #9); U+2028 and U+2029,
 # which some terminals and loggers take for line breaks; the byte order mark.

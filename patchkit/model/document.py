@@ -8,17 +8,20 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchFileError
 from patchkit.model.checks import CHECKS, Complaint, printable, quote
 from patchkit.model.keys import EXPECTED, TABLES, Key, Table
-from patchkit.model.lines import KeyPath, key_lines, repeated_keys
+from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from patchkit.model.lines import KeyPath
 
 MAX_BYTES = 8 * 1024 * 1024
 """The largest file that is read. A patch of more than that is not one."""
 
-_PLACE = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
+_PLACE = r"(?s)(.*) \(at (?:line (\d+), column (\d+)|end of document)\)"
 _CLOSEST = 0.6  # difflib's own default: below it, suggestions confuse more than they help
 _EXCERPT = 100
 
@@ -111,6 +114,8 @@ class Document:
     def problem(self, at: KeyPath, message: str, suggestion: str | None = None) -> None:
         """Note a problem of the key (or table) ``at``; its line is that of the nearest key above that has one."""
         if self._lines is None:
+            from patchkit.model.lines import key_lines  # lines are only told of what is wrong
+
             self._lines = key_lines(self.text)
         line = next((self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines), None)
         self.problems.append(Problem(at, message, suggestion, line))
@@ -314,6 +319,8 @@ def parse(text: str, path: str | None) -> dict[str, Any]:
 
 
 def _syntax_error(text: str, path: str | None, message: str) -> PatchFileError:
+    from patchkit.model.lines import repeated_keys
+
     repeats = repeated_keys(text) if message.startswith("Cannot overwrite") else []
     if repeats:
         problems = [
@@ -327,7 +334,7 @@ def _syntax_error(text: str, path: str | None, message: str) -> PatchFileError:
         table = repeats[0].path[0]
         listed = len(repeats[0].path) == 3 and table in TABLES
         return file_error(path, problems, hint=f"a new [[{table}]] header begins the next {table}" if listed else None)
-    place = _PLACE.match(message)
+    place = re.fullmatch(_PLACE, message)
     reason = place.group(1) if place else message
     rows = text.split("\n")
     if place and place.group(2):

@@ -1,4 +1,4 @@
-"""Every key of a patch file, as one table.
+"""Every key of a patch file, and of a project's table, as data.
 
 The loader, the JSON Schema, the suggestions for misspelt keys and the reference in ``docs/patch-file.md`` are
 all made from it: a key exists where it stands here, and nowhere else.
@@ -7,7 +7,9 @@ all made from it: a key exists where it stands here, and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from patchkit.tuples import NamedTuple
 
 SCHEMA = 1
 """The version of the patch file format that this patchkit reads."""
@@ -368,3 +370,34 @@ def home_of(name: str, *, beside: str) -> str | None:
     if len(homes) != 1:
         return None
     return f"it belongs in {homes[0].header}" if homes[0].header else "it belongs at the top, before the first table"
+
+
+PROJECT = Table(
+    "tool.patchkit",
+    "[tool.patchkit]",
+    "What patchkit does in this project.",
+    {
+        key.name: key
+        for key in (
+            Key(
+                "patches",
+                "string-or-strings",
+                "Folder of the project's patches, or several in the order of search, relative to this file.",
+                default="patches",
+                non_empty=True,
+                unique=True,
+                check="line",
+            ),
+            Key(
+                "apply",
+                "strings",
+                "The patches that the project wants in its environment; what `sync` brings about.",
+                default=(),
+                pattern=NAME,
+                unique=True,
+                check="name",
+            ),
+        )
+    },
+)
+"""The keys of ``[tool.patchkit]``."""

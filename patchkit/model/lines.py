@@ -7,7 +7,8 @@ where keys, strings, arrays and tables begin and end, and nothing about values. 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from patchkit.tuples import NamedTuple
 
 KeyPath = tuple[str | int, ...]
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.model.checks import name as check_name
 from patchkit.model.checks import quote
 from patchkit.model.document import MAX_BYTES, Document, Fields, Problem, file_error
 from patchkit.model.keys import ACTIONS, ANCHORS, SCHEMA, TABLES, home_of
-from patchkit.model.lines import KeyPath
 from patchkit.model.patch import Action, Add, Condition, ConditionKind, Edit, Example, Patch, Target
+from patchkit.runtime.ledger import sha256_hex
+
+if TYPE_CHECKING:
+    from patchkit.model.lines import KeyPath
 
 
 def load_patch(path: str) -> Patch:
@@ -66,7 +68,7 @@ def parse_patch(data: bytes, path: str | None) -> Patch:
         tags=values.get("tags", ()),
         path=path,
         data=data,
-        digest=hashlib.sha256(data).hexdigest(),
+        digest=sha256_hex(data),
     )
 
 

@@ -2,13 +2,18 @@
 
 These types hold no behaviour beyond reading themselves; :mod:`patchkit.model.load` makes them and
 :mod:`patchkit.edit` turns them into bytes.
+
+They are named tuples because importing ``dataclasses`` costs twice a bare interpreter's start. The fields called
+``index`` and ``count`` hide the tuple methods of those names, which nobody wants of a patch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from patchkit.tuples import NamedTuple
 
 Action = Literal["replace", "insert_before", "insert_after", "delete", "wrap", "add_import", "probe"]
 ConditionKind = Literal["precondition", "postcondition", "upstreamed"]
@@ -17,7 +22,7 @@ ConditionKind = Literal["precondition", "postcondition", "upstreamed"]
 class Example(NamedTuple):
     """A before/after pair that ``lint`` runs without a site."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     before: str
     after: str
 
@@ -30,7 +35,7 @@ class Edit(NamedTuple):
     statements of ``add_import``. All strings are in ``\\n`` form.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     files: tuple[str, ...]
     action: Action
     find: str | None = None
@@ -42,7 +47,7 @@ class Edit(NamedTuple):
     after: str | None = None
     before: str | None = None
     versions: str | None = None
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]
     nth: int | None = None
     examples: tuple[Example, ...] = ()
 
@@ -59,7 +64,7 @@ class Condition(NamedTuple):
     """
 
     kind: ConditionKind
-    index: int
+    index: int  # type: ignore[assignment]
     file: str | None = None
     find: str | None = None
     match: str | None = None
@@ -78,7 +83,7 @@ class Condition(NamedTuple):
 class Add(NamedTuple):
     """A new file, removed again by revert."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     file: str
     content: str
     versions: str | None = None

@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchFileError
-from patchkit.model.document import Document, toml_type
-from patchkit.model.keys import NAME, Key, Table
-from patchkit.model.lines import KeyPath
+from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from patchkit.model.lines import KeyPath
 
 FILE = "pyproject.toml"
-
-PROJECT = Table(
-    "tool.patchkit",
-    "[tool.patchkit]",
-    "What patchkit does in this project.",
-    {
-        key.name: key
-        for key in (
-            Key(
-                "patches",
-                "string-or-strings",
-                "Folder of the project's patches, or several in the order of search, relative to this file.",
-                default="patches",
-                non_empty=True,
-                unique=True,
-                check="line",
-            ),
-            Key(
-                "apply",
-                "strings",
-                "The patches that the project wants in its environment; what `sync` brings about.",
-                default=(),
-                pattern=NAME,
-                unique=True,
-                check="name",
-            ),
-        )
-    },
-)
-"""The keys of ``[tool.patchkit]``."""
 
 
 class Project(NamedTuple):
@@ -95,8 +66,11 @@ def _read(path: str) -> bytes | None:
 
 
 def _project(path: str, data: bytes, *, strict: bool) -> Project | None:
-    if b"patchkit" not in data:  # spares the parse, and tomllib's import
+    if b"patchkit" not in data:  # spares the parse, and the import of all that reads TOML
         return None
+    from patchkit.model.document import Document, toml_type
+    from patchkit.model.keys import PROJECT
+
     try:
         document = Document(data, path)
     except PatchFileError:

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from packaging.markers import Marker

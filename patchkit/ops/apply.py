@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from patchkit.edit.plan import EditReport, PatchPlan, upstreamed_by
 from patchkit.errors import GuardError
@@ -16,6 +15,7 @@ from patchkit.runtime.ledger import check_files
 from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
 from patchkit.state.ledger import PatchEntry
+from patchkit.tuples import NamedTuple
 
 
 class FileResult(NamedTuple):
@@ -97,7 +97,7 @@ def apply_patches(
                 results[patch.name] = PatchResult(patch.name, "skipped", reason="its target is not installed")
                 continue
             raise
-        where = (distribution.name, distribution.version)
+        where = (distribution.normalized, distribution.version)
         if held is not None:
             upstreamed[patch.name] = (patch, distribution)
             results[patch.name] = PatchResult(patch.name, "upstreamed", (), held, *where)
@@ -114,7 +114,7 @@ def apply_patches(
             wanted.patch.name,
             "applied",
             file_results(plan),
-            distribution=wanted.distribution.name,
+            distribution=wanted.distribution.normalized,
             version=wanted.distribution.version,
         )
     outcome.patches = [results[patch.name] for patch in patches]

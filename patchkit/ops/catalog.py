@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchFileError, UsageError
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from patchkit.edit.plan import PatchPlan, check_parses, plan_patch
+from patchkit.edit.plan import PYTHON, PatchPlan, check_parses, plan_patch
 from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitError, PlanError, SiteError
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
@@ -20,6 +20,7 @@ from patchkit.site.grammar import Grammar
 from patchkit.site.guard import Guarded, check_guards
 from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, PatchEntry, key_of, scripts_of
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.regions import Script
@@ -135,6 +136,7 @@ def plan_change(
             if isinstance(item, PatchEntry):
                 _explain_misfit(error, item.name, sorted(named), reverting=not add)
             raise
+    _check_parses(changes, stacks, grammar)
     # A file that was only looked at, for a condition, is not touched.
     touched = dict.fromkeys(key for key, stack in stacks.items() if stack.layers)
     ours: set[str] = {key for wanted in add for key in _keys(workspace, wanted.patch, wanted.distribution)}
@@ -190,12 +192,19 @@ def _lay(
             error.message = f"{patch.path or patch.name}: {error.message}"
             error.details.setdefault("patch_file", patch.path)
         raise
-    check_parses(patch, plan.files, grammar.judge)
     for file in plan.files:
         opening = files.create if file.before is None else files.open
         stack = opening(file.path, wanted_by=lambda: patch.path or patch.name)
         stack.layers.append((patch.name, file))
     return plan
+
+
+def _check_parses(changes: ChangeSet, stacks: dict[str, FileStack], grammar: Grammar) -> None:
+    """Judge each file once, with every layer on; only where one does not parse, layer by layer: whose fault is it?"""
+    final = {key: stack.layers[-1][1].after for key, stack in stacks.items() if stack.layers and key.endswith(PYTHON)}
+    if grammar.judge(final):
+        for plan in changes.plans.values():
+            check_parses(plan.patch, plan.files, grammar.judge)
 
 
 def _affected(workspace: Workspace, add: Sequence[Wanted], gone: set[str]) -> set[str]:
@@ -222,7 +231,7 @@ def _keys(workspace: Workspace, patch: Patch, distribution: Distribution) -> set
     paths = [file for edit in patch.edits for file in edit.files]
     paths += [extra.file for extra in patch.adds]
     paths += [c.file for c in (*patch.preconditions, *patch.postconditions) if c.file is not None]
-    return {key_of(workspace.site.home, os.path.join(distribution.base, *path.split("/"))) for path in paths}
+    return {key_of(workspace.site.home, os.path.join(distribution.base, *path.split("/"))) for path in set(paths)}
 
 
 def _recorded_keys(workspace: Workspace, recorded: PatchEntry) -> set[str]:

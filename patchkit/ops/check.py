@@ -7,10 +7,11 @@ mtime and inode are as recorded is taken as ours. Only what differs is looked in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchkitError
 from patchkit.runtime.ledger import check_files, installed
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.errors import SiteError
@@ -187,11 +188,12 @@ class _Slow:
         path = self._file(recorded)
         if path is None:
             return None
-        from hashlib import sha256
+
+        from patchkit.runtime.ledger import sha256_hex
 
         try:
             with open(path, "rb") as file:
-                same = sha256(file.read()).hexdigest() == recorded["digest"]
+                same = sha256_hex(file.read()) == recorded["digest"]
         except OSError:
             return None
         return None if same else f"{path} was edited since it was applied: run `patchkit sync` or apply it again"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from patchkit.errors import PatchkitError, SiteError
 from patchkit.runtime.ledger import state_path
 from patchkit.site.environment import Site
 from patchkit.state.ledger import Ledger
 from patchkit.state.transaction import pending
+from patchkit.tuples import NamedTuple
 
 
 class Fact(NamedTuple):

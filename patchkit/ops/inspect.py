@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.model.patch import Patch
@@ -11,6 +11,7 @@ from patchkit.ops.apply import is_applied, is_in_place, upstream_reason
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import guard, ledger_patch
 from patchkit.ops.workspace import Workspace
+from patchkit.tuples import NamedTuple
 
 
 class Listed(NamedTuple):

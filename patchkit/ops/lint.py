@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from patchkit.edit.imports import check_import
 from patchkit.edit.locate import place
 from patchkit.edit.pattern import PatternError, compile_pattern
 from patchkit.errors import PatchFileError, PlanError
 from patchkit.model.load import load_patch
 from patchkit.model.patch import Condition, Edit, Example, Patch
+from patchkit.tuples import NamedTuple
 
 
 class Finding(NamedTuple):
@@ -52,33 +53,43 @@ def _patterns(patch: Patch) -> Iterator[Finding]:
     ]
     for part in parts:
         table = "edit" if isinstance(part, Edit) else part.kind
-        keys = ["match", "inside"]
-        if part.match is not None and isinstance(part, Edit):
-            keys += ["after", "before"]
-        for key in keys:
-            text = getattr(part, key)
-            if text is None or (key == "inside" and not text.strip()):
-                continue
-            try:
-                if key == "inside":
-                    from patchkit.edit.outline import check_header
+        for key, problem in _problems(part):
+            yield _finding(patch, table, part.index, key, "error", problem)
 
-                    check_header(text, ast.parse)
-                else:
-                    compile_pattern(text, ast.parse)
-            except (PatternError, ValueError) as error:
-                yield _finding(patch, table, part.index, key, "error", str(error))
-        if isinstance(part, Edit):
-            for statement in part.imports:
-                try:
-                    tree = ast.parse(statement)
-                except SyntaxError as error:
-                    yield _finding(patch, "edit", part.index, "add_import", "error", f"does not parse: {error.msg}")
-                    continue
-                if not all(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body):
-                    yield _finding(
-                        patch, "edit", part.index, "add_import", "error", f"not an import statement: {statement!r}"
-                    )
+
+def _problems(part: Edit | Condition) -> Iterator[tuple[str, str]]:
+    """The keys of an edit or condition that hold no valid pattern, header, template or import, and why."""
+    if part.inside is not None:
+        from patchkit.edit.outline import check_header
+
+        try:
+            check_header(part.inside, ast.parse)
+        except ValueError as error:
+            yield "inside", str(error)
+    if isinstance(part, Edit):
+        for statement in part.imports:
+            try:
+                check_import(statement, ast.parse)
+            except PlanError as error:
+                yield "add_import", error.message
+    if part.match is None:
+        return
+    pattern = None
+    neighbours = (("after", part.after), ("before", part.before)) if isinstance(part, Edit) else ()
+    for key, text in (("match", part.match), *neighbours):
+        if text is not None:
+            try:
+                compiled = compile_pattern(text, ast.parse)
+                pattern = compiled if key == "match" else pattern
+            except PatternError as error:
+                yield key, str(error)
+    if pattern is not None and isinstance(part, Edit):
+        from patchkit.edit.rewrite import check_template
+
+        try:
+            check_template(pattern, part.action, part.text, ast.parse)
+        except PlanError as error:
+            yield part.action, error.message + (f": {error.hint}" if error.hint else "")
 
 
 def _examples(patch: Patch) -> Iterator[Finding]:

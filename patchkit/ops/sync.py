@@ -78,7 +78,7 @@ def sync_site(
             "applied",
             file_results(changes.plans[item.patch.name]),
             f"was {states[item.patch.name].state}",
-            item.distribution.name,
+            item.distribution.normalized,
             item.distribution.version,
         )
     for name in unwanted:

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from patchkit.errors import GuardError, InternalError, SiteError
 from patchkit.model.patch import Patch
@@ -27,6 +26,7 @@ from patchkit.site.distribution import find_distribution
 from patchkit.site.environment import Site, resolve
 from patchkit.site.guard import version_matches
 from patchkit.site.wheel import fetch_wheel, released_versions
+from patchkit.tuples import NamedTuple
 
 
 class Step(NamedTuple):

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from patchkit.errors import GuardError, PlanError, SiteError
-from patchkit.runtime.ledger import file_path, installed
+from patchkit.runtime.ledger import file_path, installed, sha256_hex
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import ResolvedFile, key_of, resolve_added, resolve_file
 from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, Ledger, PatchEntry
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.plan import FilePlan
@@ -312,4 +312,4 @@ class StackFiles:
 
 def digest(data: bytes) -> str:
     """SHA-256, in hex."""
-    return sha256(data).hexdigest()
+    return sha256_hex(data)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from patchkit.errors import SiteError
 from patchkit.site.record import Record, read_record
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.site.environment import Site

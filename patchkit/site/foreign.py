@@ -8,11 +8,14 @@ down, the file that it happened on is the one without an answer.
 
 from __future__ import annotations
 
-import ast
 import json
 import sys
 import warnings
 from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ast
 
 FAILURES = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
@@ -42,6 +45,8 @@ def judge(path: str, data: bytes) -> list[Any] | None:
 
 def dump(tree: ast.AST) -> dict[str, Any]:
     """A tree as JSON: a table of nodes (children by number, so that depth does not matter) and of their classes."""
+    import ast  # here: judging needs none, and is what every apply does
+
     numbers = {}  # type: dict[int, int]
     nodes = []  # type: list[ast.AST]
 
@@ -93,6 +98,8 @@ def dump(tree: ast.AST) -> dict[str, Any]:
 
 def parse(data: bytes) -> dict[str, Any]:
     """Parse text (UTF-8, surrogates passed); ``tree``, or ``error`` with the class of what was raised."""
+    import ast
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

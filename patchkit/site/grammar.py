@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import SiteError
 from patchkit.site import foreign
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    import ast
+
     from patchkit.site.environment import Site
     from patchkit.site.interpreter import Interpreter
 
@@ -51,6 +53,12 @@ class Grammar:
             SyntaxError, ValueError, RecursionError, MemoryError, OverflowError: As ``ast.parse`` does.
             SiteError: The site's interpreter cannot be run.
         """
+        import ast  # here: a text edit without scope needs none
+        import gc
+
+        # The collector would walk the growing tree over and over, a quarter of the time, and find nothing.
+        collects = gc.isenabled()
+        gc.disable()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -59,6 +67,9 @@ class Grammar:
             if not self._foreign or self._interpreter is None:
                 raise
             return _parse_there(self._interpreter, text)
+        finally:
+            if collects:
+                gc.enable()
 
     def judge(self, files: Mapping[str, bytes]) -> dict[str, SyntaxProblem]:
         """The files that do not compile, by their path; their encoding cookies are honoured.
@@ -84,6 +95,8 @@ class Grammar:
 
 
 def _judge_older(data: bytes, version: tuple[int, int] | None) -> list[Any] | None:
+    import ast
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -154,6 +167,8 @@ def _parse_there(interpreter: Interpreter, text: str) -> ast.Module:
 
 def _build(dumped: dict[str, Any]) -> ast.Module:
     """The tree that :func:`patchkit.site.foreign.dump` dumped."""
+    import ast
+
     classes: dict[str, type[ast.AST]] = {}
     for name in dumped["classes"]:
         _class(name, dumped["classes"], classes)
@@ -197,6 +212,8 @@ def _build(dumped: dict[str, Any]) -> ast.Module:
 
 def _modern(node: ast.AST) -> ast.AST:
     """Python 3.8's ``Index`` and ``ExtSlice`` as later versions have them."""
+    import ast
+
     name = type(node).__name__
     if name == "Index":
         value: ast.AST = node.__dict__["value"]
@@ -209,6 +226,8 @@ def _modern(node: ast.AST) -> ast.AST:
 
 def _class(name: str, dumped: dict[str, Any], made: dict[str, type[ast.AST]]) -> type[ast.AST]:
     """The host's class of that name when it has the same fields; else one derived from it, or from its base."""
+    import ast
+
     if name in made:
         return made[name]
     fields, attributes, bases = dumped[name]

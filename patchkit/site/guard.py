@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from patchkit.errors import GuardError, PatchFileError
 from patchkit.model.patch import Target
 from patchkit.model.requirement import ParsedRequirement, parse_requirement
 from patchkit.site.distribution import Distribution, find_distribution
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -87,7 +88,7 @@ def check_guards(target: Target, site: Site) -> Guarded:
             target,
             "version",
             f"{distribution.name} {distribution.version} is installed; required: {_wanted(requirement)}",
-            hint=f"see with `patchkit matrix` which releases the patch fits, or install {_wanted(requirement)}",
+            hint=f"install {_wanted(requirement)}, or look for a patch that is for {distribution.version}",
             details={
                 "distribution": distribution.name,
                 "installed": distribution.version,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchFileError, PlanError, SiteError
 from patchkit.site.record import Entry
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.site.distribution import Distribution

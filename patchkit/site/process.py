@@ -6,7 +6,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import subprocess

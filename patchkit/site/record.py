@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from patchkit.errors import SiteError
+from patchkit.runtime.ledger import sha256_hex
+from patchkit.tuples import NamedTuple
 
 #: The algorithms that the wheel specification admits and that are in use; others cannot bear witness.
 _DIGEST_SIZES = {"sha256": 32, "sha384": 48, "sha512": 64}
@@ -28,6 +29,8 @@ class Entry(NamedTuple):
         """Whether ``data`` is what the installer wrote; None where the row is no witness."""
         if self.digest is None or self.algorithm is None:
             return None
+        if self.algorithm == "sha256":
+            return sha256_hex(data) == self.digest.hex()
         import hashlib
 
         return hashlib.new(self.algorithm, data).digest() == self.digest

@@ -10,9 +10,10 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from patchkit.errors import SiteError
+from patchkit.tuples import NamedTuple
 
 Hook = Callable[[str, str, str], None]
 """Called with (operation, path, "before" or "after") around every step."""
@@ -209,10 +210,7 @@ def append(path: str, data: bytes) -> None:
 _CODES = {
     errno.ENOSPC: ("no-space", "make room on that disk and run the command again"),
     errno.EDQUOT: ("no-space", "make room in that quota and run the command again"),
-    errno.EROFS: (
-        "read-only",
-        "patch a writable copy of the environment, or leave it as it is: patchkit run -- COMMAND",
-    ),
+    errno.EROFS: ("read-only", "patch a writable copy of the environment, or when its image is built"),
     errno.EACCES: ("permission", "run as a user who may write there, or patch an environment of your own"),
     errno.EPERM: ("permission", "run as a user who may write there (a file may also be set immutable: lsattr)"),
     errno.EIO: ("io", "the disk failed: look at the system log before anything else"),

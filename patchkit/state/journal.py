@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from patchkit.errors import SiteError
 from patchkit.runtime.ledger import checksum, covered, file_path, loads, state_path
 from patchkit.state import fs
+from patchkit.tuples import NamedTuple
 
 SCHEMA = 1
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import InternalError
 from patchkit.runtime.ledger import SCHEMA, checksum, corrupt, file_path, read, state_path
 from patchkit.state import fs
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.source import ByteSplice
@@ -277,22 +278,21 @@ def save(home: str, ledger: Ledger) -> None:
 def key_of(home: str, path: str) -> str:
     """The ledger key of ``path``: relative to ``home`` with ``/``, or absolute where it lies outside."""
     home, path = os.path.abspath(home), os.path.abspath(path)
-    if path.startswith(home.rstrip(os.sep) + os.sep):
-        path = os.path.relpath(path, home)
-    return path.replace(os.sep, "/")
+    return path.removeprefix(home.rstrip(os.sep) + os.sep).replace(os.sep, "/")
 
 
 def layers_of(scripts: Iterable[tuple[str, Sequence[ByteSplice]]]) -> tuple[Layer, ...]:
     """The layers of one file from each patch's splices (sorted, on the bytes as they stood before it), in order."""
-    from base64 import b64encode
+    from binascii import b2a_base64  # base64 itself imports re and struct
 
     listed = list(scripts)
     last = len(listed) - 1
+
+    def new(index: int, text: bytes) -> int | str:
+        return len(text) if index == last else b2a_base64(text, newline=False).decode("ascii")
+
     return tuple(
-        Layer(
-            patch,
-            tuple((s.start, s.end, len(s.new) if index == last else b64encode(s.new).decode("ascii")) for s in splices),
-        )
+        Layer(patch, tuple((s.start, s.end, new(index, s.new)) for s in splices))
         for index, (patch, splices) in enumerate(listed)
     )
 
@@ -303,7 +303,7 @@ def scripts_of(layers: Sequence[Layer], pristine: bytes, after: bytes) -> list[t
     Raises:
         InternalError: The layers do not lead from ``pristine`` to ``after``.
     """
-    from base64 import b64decode
+    from binascii import a2b_base64
 
     from patchkit.edit.source import ByteSplice
 
@@ -316,7 +316,7 @@ def scripts_of(layers: Sequence[Layer], pristine: bytes, after: bytes) -> list[t
         for start, end, new in layer.splices:
             out.append(data[at:start])
             length += start - at
-            text = b64decode(new) if isinstance(new, str) else after[length : length + new]
+            text = a2b_base64(new) if isinstance(new, str) else after[length : length + new]
             out.append(text)
             length += len(text)
             splices.append(ByteSplice(start, end, data[start:end], text))

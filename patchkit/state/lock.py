@@ -11,11 +11,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from patchkit.errors import SiteError
 from patchkit.runtime.ledger import state_path
 from patchkit.state import fs
+from patchkit.tuples import NamedTuple
 
 POLL_SECONDS = 0.05
 _LOCK_BYTE = 1 << 30

@@ -10,7 +10,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from patchkit.errors import SiteError
 from patchkit.runtime.ledger import file_path, read, sha256_hex, state_path
@@ -18,6 +18,7 @@ from patchkit.state import blobs, bytecode, fs, log
 from patchkit.state import journal as journals
 from patchkit.state.journal import Before, Journal, JournalFile
 from patchkit.state.ledger import Ledger
+from patchkit.tuples import NamedTuple
 
 
 class Settled(NamedTuple):

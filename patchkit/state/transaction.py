@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from patchkit.errors import InternalError, SiteError
 from patchkit.runtime.ledger import file_path, sha256_hex
@@ -22,6 +22,7 @@ from patchkit.state import ledger as ledgers
 from patchkit.state.journal import Before, Journal, JournalFile
 from patchkit.state.ledger import Ledger, Stat
 from patchkit.state.lock import lock
+from patchkit.tuples import NamedTuple
 
 _SECOND = 1_000_000_000
 
@@ -144,7 +145,7 @@ def commit(
             stats = _switch(home, journal, changes, originals)
             for change in changes:
                 bytecode.remove_stale(change.path, pycache_prefixes=prefixes)
-            stats = {key: stat for key, stat in stats.items() if _as_recorded(key, changes, ledger)}
+            stats = {c.key: stats[c.key] for c in changes if c.key in stats and _as_recorded(c, ledger)}
             written = ledgers.with_written(ledger, home, tx, stats, ledgers.dirs_after(home, old, ledger, made))
             ledgers.save(home, written)
         except BaseException as error:
@@ -356,11 +357,10 @@ def _switch(
     return stats
 
 
-def _as_recorded(key: str, changes: Sequence[Change], ledger: Ledger) -> bool:
-    """Whether a file holds what the ledger says; not where hand edits were kept around ours: its stat must not vouch."""
-    entry = ledger.files.get(key)
-    after = next(change.after for change in changes if change.key == key)
-    return entry is not None and after is not None and sha256_hex(after) == entry.after.sha256
+def _as_recorded(change: Change, ledger: Ledger) -> bool:
+    """Whether a file holds what the ledger says; where hand edits were kept around ours, its stat must not vouch."""
+    entry = ledger.files.get(change.key)
+    return entry is not None and change.after is not None and sha256_hex(change.after) == entry.after.sha256
 
 
 def _meta(change: Change, original: _Original | None) -> fs.Meta:

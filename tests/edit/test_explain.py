@@ -93,9 +93,12 @@ def shown(diagnosis: Diagnosis) -> str:
 
 def test_outside_the_scope() -> None:
     diagnosis = none(make("            logits = logits.astype(jnp.float32)\n", scope="TPUModelRunner.sample_tokens"))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 the anchor stands at line 12 in TPUModelRunner._sample_from_logits, outside the scope TPUModelRunner.sample_tokens
   set scope = "TPUModelRunner._sample_from_logits\""""
+    )
     assert diagnosis.data["suggestions"] == [{"scope": SAMPLE}]
     assert diagnosis.data["outside"] == [
         {"line": 12, "column": 1, "scope": SAMPLE, "text": "logits = logits.astype(jnp.float32)"}
@@ -104,9 +107,12 @@ the anchor stands at line 12 in TPUModelRunner._sample_from_logits, outside the 
 
 def test_outside_the_scope_at_module_level() -> None:
     diagnosis = none(make("import jax.numpy as jnp\n", scope="warm_up"))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 the anchor stands at line 1, outside the scope warm_up
   leave out `scope`"""
+    )
     assert diagnosis.data["suggestions"] == [{"scope": None}]
 
 
@@ -119,16 +125,22 @@ def test_a_scope_where_it_stands_twice_is_not_a_remedy() -> None:
 
 def test_partly_within_the_scope() -> None:
     diagnosis = none(make("        return logits\n\n\ndef warm_up(runner):\n", scope=SAMPLE))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 the anchor stands at line 22 in TPUModelRunner._sample_from_logits, but only partly within the scope TPUModelRunner._sample_from_logits
-  leave out `scope`"""  # noqa: E501
+  leave out `scope`"""
+    )
 
 
 def test_outside_inside_but_in_the_scope() -> None:
     diagnosis = none(make("bonus_logits = logits[metadata.bonus]", scope=SAMPLE, inside="if metadata is None: ..."))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 the anchor stands at line 17 in TPUModelRunner._sample_from_logits, outside `if metadata is None: ...`
   set inside = "else:\""""
+    )
     assert diagnosis.data["suggestions"] == [{"inside": "else:"}]
 
 
@@ -150,11 +162,14 @@ def test_on_the_wrong_side_of_after_or_before() -> None:
 
 def test_other_indentation() -> None:
     diagnosis = none(make("    return logits\n"))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 line 22 in TPUModelRunner._sample_from_logits: the same text but for indentation (anchor: 4 spaces, file: 8 spaces); write:
 find = '''
         return logits
-'''"""  # noqa: E501
+'''"""
+    )
     assert diagnosis.data["forms"] == [{"kind": "indentation", "line": 22, "find": "        return logits\n"}]
     assert diagnosis.data["suggestions"] == [{"find": "        return logits\n"}]
     assert diagnosis.data["candidates"] == []
@@ -162,52 +177,70 @@ find = '''
 
 def test_tabs_are_shown_as_escapes() -> None:
     diagnosis = none(make("    x = 1\n", "def f():\n\tx = 1\n"))
-    assert shown(diagnosis) == '''\
+    assert (
+        shown(diagnosis)
+        == '''\
 line 2 in f: the same text but for indentation (anchor: 4 spaces, file: 1 tab); write:
 find = """
 \\tx = 1
 """'''
+    )
     assert tomllib.loads("\n".join(diagnosis.lines[1:])) == {"find": "\tx = 1\n"}
 
 
 def test_the_final_line_break_of_the_file() -> None:
-    assert shown(none(make("y = 2\n", "x = 1\ny = 2"))) == """\
+    assert (
+        shown(none(make("y = 2\n", "x = 1\ny = 2")))
+        == """\
 line 2: the same text but for final line break (the file's last line has none); write:
 find = "y = 2\""""
+    )
 
 
 def test_a_whole_line_anchor_in_the_middle_of_a_line() -> None:
-    assert shown(none(make("logits.reshape(-1)\n", "x = logits.reshape(-1)\n"))) == """\
+    assert (
+        shown(none(make("logits.reshape(-1)\n", "x = logits.reshape(-1)\n")))
+        == """\
 line 1: the anchor ends in a line break, so it must begin where a line does; here `x =` is before it; write:
 find = '''
 x = logits.reshape(-1)
 '''"""
+    )
 
 
 def test_escapes_in_a_literal_string() -> None:
-    assert shown(none(make("x = 1\\ny = 2", "x = 1\ny = 2\n"))) == """\
+    assert (
+        shown(none(make("x = 1\\ny = 2", "x = 1\ny = 2\n")))
+        == """\
 line 1: the anchor spells out \\n, \\t or a backslash, which TOML does not read in '...' and '''...'''; write:
 find = '''
 x = 1
 y = 2'''"""
+    )
 
 
 def test_a_form_that_matches_too_often_is_shown_but_is_no_remedy() -> None:
     diagnosis = none(make("x = f('a')", 'x = f("a")\ny = 1\nx = f("a")\n'))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 line 1: the same text but for quotes; it stands there (matches twice, expected 1) as:
 find = 'x = f("a")'"""
+    )
     assert diagnosis.data["suggestions"] == []
 
 
 def test_a_form_outside_the_scope_comes_with_its_scope() -> None:
     diagnosis = none(make("  runner.sample_tokens(None)\n", scope=SAMPLE))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 line 26 in warm_up (outside of where it is searched): the same text but for indentation (anchor: 2 spaces, file: 4 spaces); write:
 scope = "warm_up"
 find = '''
     runner.sample_tokens(None)
-'''"""  # noqa: E501
+'''"""
+    )
     assert diagnosis.data["suggestions"] == [{"find": "    runner.sample_tokens(None)\n", "scope": "warm_up"}]
 
 
@@ -216,7 +249,9 @@ find = '''
 
 def test_other_formatting() -> None:
     diagnosis = none(make("next_tokens, processed_logits = sample(self.rng, self.mesh, logits)\n"))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 line 14 in TPUModelRunner._sample_from_logits: the same code in other formatting; it stands there as:
 find = '''
                 next_tokens, processed_logits = sample(
@@ -224,6 +259,7 @@ find = '''
 '''
 or, for any formatting, as a syntax edit instead of `find`:
 match = "next_tokens, processed_logits = sample(self.rng, self.mesh, logits)\""""
+    )
     assert [form["kind"] for form in diagnosis.data["forms"]] == ["formatting"]
 
 
@@ -233,9 +269,12 @@ def test_other_files() -> None:
         ("pkg/a.py", b"\n\ntokens = gather(tokens)\n"),
         ("pkg/b.py", b"nothing"),
     )
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 the anchor stands in another file: pkg/a.py:3
   if the code has moved, change `file` (and `scope`)"""
+    )
     assert diagnosis.data["elsewhere"] == [{"path": "pkg/a.py", "line": 3, "whole": True}]
 
 
@@ -253,30 +292,39 @@ def test_the_nearest_candidates() -> None:
 """
     diagnosis = none(make(anchor, scope=SAMPLE))
     # Blanks squeezed, 94 and 107 characters; all of the first are in the second: 2 * 94 / 201.
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 93 % alike: lines 12-14 in TPUModelRunner._sample_from_logits (- the anchor, + the file)
                logits = logits.astype(jnp.float32)
   -            with self.forbid_compile:
   -                next_tokens, processed = sample(
   +            with self.maybe_forbid_compile:
   +                next_tokens, processed_logits = sample("""
+    )
     assert [(c["line"], c["similarity"], c["scope"]) for c in diagnosis.data["candidates"]] == [(12, 93, SAMPLE)]
 
 
 def test_nothing_alike_and_other_versions() -> None:
     diagnosis = none(make("zorble = quux()\n"), versions=(">=0.25", ">=0.30"))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 nothing in the file is like the anchor
 the patch has other edits for: >=0.25, >=0.30"""
+    )
     assert diagnosis.data["other_versions"] == [">=0.25", ">=0.30"]
 
 
 def test_a_file_that_does_not_parse() -> None:
-    assert shown(none(make("  x = run(1)\n", "def f(:\n    x = run(1)\n"))) == """\
+    assert (
+        shown(none(make("  x = run(1)\n", "def f(:\n    x = run(1)\n")))
+        == """\
 line 2: the same text but for indentation (anchor: 2 spaces, file: 4 spaces); write:
 find = '''
     x = run(1)
 '''"""
+    )
 
 
 def test_a_syntax_pattern() -> None:
@@ -301,7 +349,9 @@ def test_what_is_quoted_cannot_drive_a_terminal() -> None:
 
 def test_the_real_case_three_places() -> None:
     diagnosis = many(make("logits.astype(jnp.float32)"))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 line 12 in TPUModelRunner._sample_from_logits:
     10 |     def _sample_from_logits(self, logits, full_logits, metadata):
     11 |         if metadata is None:
@@ -333,6 +383,7 @@ find = '''
             full_logits = full_logits.astype(jnp.float32)
 '''
 to mean all 3: count = 3"""
+    )
     assert [place["line"] for place in diagnosis.data["places"]] == [12, 19, 21]
     assert diagnosis.data["found"] == 3
     assert diagnosis.data["suggestions"][-1] == {"count": 3}
@@ -340,7 +391,9 @@ to mean all 3: count = 3"""
 
 def test_a_scope_for_each_place() -> None:
     text = "def a():\n    x = 1\n\n\ndef b():\n    x = 1\n"
-    assert shown(many(make("x = 1", text))) == """\
+    assert (
+        shown(many(make("x = 1", text)))
+        == """\
 line 2 in a:
     1 | def a():
   > 2 |     x = 1
@@ -353,11 +406,14 @@ line 6 in b:
 to mean only line 2: scope = "a"
 to mean only line 6: scope = "b"
 to mean both: count = 2"""
+    )
 
 
 def test_more_context_above_and_below() -> None:
     text = "x = 1\ny = 1\nx = 1\ny = 2\nx = 1\ny = 1\n"
-    assert shown(many(make("x = 1\n", text))).partition("to mean ")[2] == """\
+    assert (
+        shown(many(make("x = 1\n", text))).partition("to mean ")[2]
+        == """\
 only line 1: anchor it with 2 more lines below (and repeat in `replace` what is to stay):
 find = '''
 x = 1
@@ -375,12 +431,15 @@ y = 2
 x = 1
 '''
 to mean all 3: count = 3"""
+    )
 
 
 def test_nth_where_nothing_else_tells_them_apart_and_eight_places_with_context() -> None:
     diagnosis = many(make("x = 1\n", "x = 1\n" * 40))
     text = shown(diagnosis)
-    assert "line 8:\n" in text and "line 9\nline 10\n" in text and "line 40\n" in text  # the rest without context
+    assert "line 8:\n" in text
+    assert "line 9\nline 10\n" in text  # the rest without context
+    assert "line 40\n" in text
     assert len(diagnosis.data["places"]) == 40
     assert "to mean all 40: count = 40" in text
     # From the first line on, 1 to 5 lines more never end where the file begins.
@@ -411,7 +470,9 @@ def test_only_settable_keys_are_proposed() -> None:
 def test_fewer_than_expected_shows_the_found_and_the_near() -> None:
     text = "def f():\n    x = run(1)\n    if x:\n        x = run(1)\n"
     diagnosis = many(make("    x = run(1)\n", text, expected="2"))
-    assert shown(diagnosis) == """\
+    assert (
+        shown(diagnosis)
+        == """\
 line 2 in f:
     1 | def f():
   > 2 |     x = run(1)
@@ -421,7 +482,8 @@ line 4 in f: the same text but for indentation (anchor: 4 spaces, file: 8 spaces
 find = '''
         x = run(1)
 '''
-to mean this one only: count = 1"""  # noqa: E501
+to mean this one only: count = 1"""
+    )
 
 
 def test_a_scope_that_holds_as_many_as_expected() -> None:

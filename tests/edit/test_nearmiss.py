@@ -28,9 +28,7 @@ class Runner:
 """
 
 
-def make(
-    text: str, anchor: str, kind: Literal["find", "match"] = "find", *, scope: str | None = None
-) -> Problem:
+def make(text: str, anchor: str, kind: Literal["find", "match"] = "find", *, scope: str | None = None) -> Problem:
     source = Source(text.encode(), path="pkg/m.py")
     try:
         outline = Outline(source, ast.parse(text))

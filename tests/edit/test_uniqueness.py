@@ -92,14 +92,14 @@ def test_a_long_line_is_cut_around_the_column_that_matters() -> None:
         ("A.f", '"A.f"'),
         ("x = 'a'", "\"x = 'a'\""),
         ('x = "a"', "'x = \"a\"'"),
-        ("x = \"a\" + 'b'", "\"x = \\\"a\\\" + 'b'\""),
+        ("x = \"a\" + 'b'", '"x = \\"a\\" + \'b\'"'),
         ("r'\\d'", "\"r'\\\\d'\""),
         ("    x = 1\n", "'''\n    x = 1\n'''"),
         ("a\nb", "'''\na\nb'''"),
         ("\tx\n", '"""\n\\tx\n"""'),
         ("x \n", '"""\nx\\u0020\n"""'),
         ("'''doc'''\n", "\"\"\"\n'''doc'''\n\"\"\""),
-        ("a\n'", "\"\"\"\na\n'\"\"\""),
+        ("a\n'", '"""\na\n\'"""'),
     ],
 )
 def test_toml_strings(text: str, literal: str) -> None:

@@ -290,7 +290,10 @@ def test_loading_imports_nothing_heavy() -> None:
         "patchkit.model.checks",
         "patchkit.model.document",
         "patchkit.model.keys",
-        "patchkit.model.lines",
         "patchkit.model.load",
         "patchkit.model.patch",
+        "patchkit.model.requirement",
+        "patchkit.runtime",
+        "patchkit.runtime.ledger",
+        "patchkit.tuples",
     ]

@@ -1,4 +1,4 @@
-"""Stacks of patches on one file, applied in any order and taken out in any order: always the bytes that they must be."""
+"""Stacks of patches on one file, put on in any order and taken off in any order: always the bytes that must be."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_any_order(codec: str, newline: str, final: bool, on: list[int], off: li
             (root / f"p{number}.toml").write_text(
                 f'schema = 1\nname = "p{number}"\nsummary = "s"\n[target]\nrequirement = "demo"\n'
                 f'[[edit]]\nfile = "demo/core.py"\nfind = "line_{number} = {number}"\n'
-                f"replace = \"\"\"line_{number} = 'x{number}'\nextra_{number} = 0\"\"\"\n",
+                f'replace = """line_{number} = \'x{number}\'\nextra_{number} = 0"""\n',
                 encoding="utf-8",
             )
         site = resolve(None, str(root / "site"), {})

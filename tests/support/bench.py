@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from patchkit.cli.main import main
 from support.dists import make_dist
+
+from patchkit.cli.main import main
 
 CORE = '''\
 """A module."""

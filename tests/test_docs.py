@@ -1,0 +1,495 @@
+"""The documents say what is so: their patches load, their commands parse and run, their lists are complete."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bench import Bench
+from support.dists import make_dist
+from support.documents import Console, blocks, codes_of, matches, rows, spelled, ticked, tree_of, without_blocks
+
+import patchkit
+from patchkit import errors
+from patchkit.cli.commands import COMMANDS
+from patchkit.cli.main import main
+from patchkit.cli.output import Output
+from patchkit.cli.parser import build_parser, parse
+from patchkit.model.load import load_patch
+from patchkit.ops.lint import lint_file
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = sorted((ROOT / "patchkit").rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def document(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+each_document = pytest.mark.parametrize("path", DOCS, ids=name_of)
+
+
+# --- form
+
+
+@pytest.mark.parametrize("path", [path for path in DOCS if path.name != "CHANGELOG.md"], ids=name_of)
+def test_everything_but_tables_is_wrapped_at_120(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    assert [n for n, line in enumerate(lines, 1) if len(line) > 120 and not line.startswith("|")] == []
+
+
+@each_document
+def test_fences_are_closed_and_have_a_language(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n```") == 2 * len(list(blocks(text)))
+
+
+def anchors(path: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", without_blocks(path.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@each_document
+def test_links_resolve(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(path.read_text(encoding="utf-8"))):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        assert there.is_file(), target
+        assert ROOT in there.parents, target
+        assert not anchor or anchor in anchors(there), target
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", document("docs/index.md")))
+    assert linked == {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+
+
+@each_document
+def test_no_path_of_a_machine_and_no_index_host(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"(?<![\w.~$}])/(?:home|root|tmp|work|usr|opt|mnt|var|etc|Users)\b\S*", text) == []
+    hosts = set(re.findall(r"[a-z]+://([^/\s)\"'>]+)", text))
+    assert hosts <= {"github.com", "peps.python.org", "keepachangelog.com", "semver.org", "example.org"}
+
+
+# --- patches and commands
+
+
+@each_document
+def test_every_patch_in_a_document_loads_and_lints(path: Path, tmp_path: Path) -> None:
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.language == "toml" and re.search(r"^schema\s*=\s*1$", block.text, re.MULTILINE):
+            name = re.search(r'^name\s*=\s*"([^"]+)"', block.text, re.MULTILINE)
+            assert name, f"{path.name}:{block.line}"
+            file = tmp_path / f"{name[1]}.toml"
+            file.write_text(block.text, encoding="utf-8")
+            load_patch(str(file))
+            assert lint_file(str(file)) == [], f"{path.name}:{block.line}"
+
+
+def command_lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The arguments of each ``patchkit ...`` in the console and sh blocks, and in the running text."""
+    for block in blocks(text):
+        if block.language in ("console", "sh", "dockerfile", "yaml"):
+            for offset, line in enumerate(block.text.split("\n"), 1):
+                if block.language == "console" and not line.startswith("$ "):
+                    continue
+                for part in re.sub(r"^(\$|RUN|- run:) ", "", line).split(" && "):
+                    word, _, rest = part.strip().partition(" ")
+                    if word.rpartition("/")[2] == "patchkit":
+                        yield block.line + offset, shlex.split(rest, comments=True)
+    for found in re.finditer(r"`patchkit ([^`]+)`", without_blocks(text)):
+        arguments = shlex.split(found[1])
+        if len(arguments) > 1 or arguments[0] not in COMMANDS:  # the bare name of a command is not a command line
+            yield text.count("\n", 0, text.find(found[0])) + 1, arguments
+
+
+@each_document
+def test_every_command_line_parses(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for line, arguments in command_lines(path.read_text(encoding="utf-8")):
+        if "COMMAND" in arguments:
+            continue
+        try:
+            parsed = parse(arguments, Output(json_mode=False, color="never"))
+        except errors.PatchkitError as error:
+            pytest.fail(f"{path.name}:{line}: patchkit {shlex.join(arguments)}: {error.message}")
+        assert parsed is not None or {"--help", "-h", "--version"} & set(arguments)
+    capsys.readouterr()
+
+
+def test_the_readme_has_exactly_two_set_up_commands() -> None:
+    lines = [
+        line for block in blocks(document("README.md")) if block.language == "sh" for line in block.text.split("\n")
+    ]
+    assert [line for line in lines if line] == [
+        "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/patchkit try logits-greedy",
+        "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/python -m pytest -n auto",
+    ]
+
+
+@each_document
+def test_no_command_is_promised_that_is_not_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    words = {arguments[0] for _, arguments in command_lines(text) if arguments and not arguments[0].startswith("-")}
+    assert words <= {*COMMANDS, "COMMAND"}
+
+
+# --- commands.md
+
+
+def option_strings(parser: Any) -> set[str]:
+    return {text for action in parser._actions for text in action.option_strings}
+
+
+def test_the_global_options_are_those_of_the_parser() -> None:
+    found = {text for row in rows(document("docs/commands.md"), "## Global options") for text in ticked(row[0])}
+    assert {text.partition(" ")[0] for text in found} >= option_strings(build_parser("schema"))
+    documented = {
+        text.partition(" ")[0]
+        for row in rows(document("docs/commands.md"), "## Global options")[:8]
+        for text in ticked(row[0])
+    }
+    assert documented == option_strings(build_parser("schema"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_commands_arguments_are_those_of_the_parser(command: str) -> None:
+    parser = build_parser(command)
+    (sub,) = [action for action in parser._actions if action.dest == "command"]
+    actions = [
+        a
+        for a in sub.choices[command]._actions
+        if not set(a.option_strings) & option_strings(parser) or "--version" in a.option_strings
+    ]
+    expected = {text for action in actions for text in action.option_strings}
+    expected |= {str(action.metavar) for action in actions if not action.option_strings}
+    table = rows(document("docs/commands.md"), f"## {command}")
+    start = [row[0] for row in table].index("argument") if ["argument", "means"] in table else len(table)
+    documented = set()
+    for row in table[start + 1 :]:
+        if row[0] in ("action", "state"):
+            break
+        documented |= {text.partition(" ")[0] for text in ticked(row[0])}
+    assert documented == expected
+
+
+def test_every_command_is_in_the_list() -> None:
+    table = rows("\n" + document("docs/commands.md"), "# Commands")
+    listed = [ticked(row[0])[0] for row in table if row[0].startswith("[`")]
+    assert set(listed) == set(COMMANDS)
+
+
+def test_the_states_are_those_of_check() -> None:
+    table = rows(document("docs/commands.md"), "## check")
+    states = {ticked(row[0])[0]: row[1] for row in table if len(row) == 3 and ticked(row[0])}
+    source = ast.parse((ROOT / "patchkit/ops/check.py").read_text(encoding="utf-8"))
+    made = set()
+    for node in ast.walk(source):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("state", "PatchState"):
+            at = node.args[0 if node.func.id == "state" else 1] if len(node.args) > 1 else None
+            made |= {n.value for n in ast.walk(at) if isinstance(n, ast.Constant)} if at is not None else set()
+    made = {word for word in made if isinstance(word, str)}
+    assert made <= set(states)
+    from patchkit.ops.check import CLEAN
+
+    assert {state for state, clean in states.items() if clean == "yes"} == set(CLEAN)
+    text = (ROOT / "patchkit/ops/check.py").read_text(encoding="utf-8")
+    assert [state for state in states if f'"{state}"' not in text] == []
+
+
+def test_the_actions_are_those_of_the_commands() -> None:
+    from patchkit.cli.commands.change import _VERBS
+
+    table = rows(document("docs/commands.md"), "## apply")
+    start = [row[0] for row in table].index("action")
+    assert {ticked(row[0])[0] for row in table[start + 1 :] if ticked(row[0])} == set(_VERBS)
+
+
+def test_the_exit_codes_are_those_of_the_errors() -> None:
+    documented = {row[0] for row in rows(document("docs/commands.md"), "## Exit codes")} - {"status", "---"}
+    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
+    raised = {str(kind.exit_status) for kind in classes if issubclass(kind, errors.PatchkitError)}
+    assert documented == raised | {"0", "1", "6", "130"}
+    assert set(re.findall(r"`(\d+)` ", document("README.md"))) >= documented
+
+
+def test_the_environment_variables_are_those_that_are_read() -> None:
+    documented = {
+        ticked(row[0])[0] for row in rows(document("docs/commands.md"), "## Environment variables") if ticked(row[0])
+    }
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
+    assert [name for name in documented if f'"{name}"' not in text] == []
+    assert set(re.findall(r'"(PATCHKIT_[A-Z]+)"', text)) <= documented
+
+
+def shape(value: Any) -> Any:
+    """The member names of a JSON value, and of the first element of its lists."""
+    if isinstance(value, dict):
+        return {key: shape(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return None
+
+
+def covers(documented: Any, found: Any) -> bool:
+    """Whether every member that is found is documented, and the other way round (an empty list shows nothing)."""
+    if isinstance(documented, dict) and isinstance(found, dict):
+        return set(documented) == set(found) and all(covers(documented[key], found[key]) for key in found)
+    if isinstance(documented, list) and isinstance(found, list) and documented and found:
+        return covers(documented[0], found[0])
+    return True
+
+
+FIX = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"revert", "sync", "try"}))
+def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench) -> None:
+    examples = {block.title: block for block in blocks(document("docs/commands.md")) if block.language == "json"}
+    documented = json.loads(examples[command].text)
+    if command == "schema":
+        documented["patch"] = None
+    bench.patch("my-fix", FIX)
+    if command != "apply":
+        assert bench("apply", "my-fix").status == 0
+    found = bench.json(command, *(["my-fix"] if command in ("apply", "check", "show", "diff", "lint") else [])).json
+    assert covers(shape(documented), shape(found)), (shape(documented), shape(found))
+    assert found["command"] == command
+
+
+def test_revert_and_sync_print_the_object_of_apply(bench: Bench) -> None:
+    bench.patch("my-fix", FIX)
+    applied = bench.json("apply", "my-fix").json
+    assert set(bench.json("sync").json) == set(applied)
+    assert set(bench.json("revert", "my-fix").json) == set(applied)
+
+
+# --- errors.md
+
+
+def test_every_error_code_is_documented_and_every_documented_one_is_raised() -> None:
+    from patchkit.state.fs import _CODES
+
+    raised = {code for path in SOURCES for code in codes_of(path)}
+    raised |= {code for code, _ in _CODES.values()} | {"os-error", "interrupted"}
+    text = document("docs/errors.md")
+    headings = re.findall(r"^## Exit status .*$", text, re.MULTILINE)
+    documented = {ticked(row[0])[0] for heading in headings for row in rows(text, heading) if ticked(row[0])}
+    assert documented == raised
+
+
+@pytest.mark.parametrize(
+    "kind", ["UsageError", "PatchFileError", "GuardError", "PlanError", "SiteError", "InternalError"]
+)
+def test_a_code_stands_under_the_exit_status_of_its_class(kind: str) -> None:
+    text = document("docs/errors.md")
+    status = getattr(errors, kind).exit_status
+    (heading,) = re.findall(rf"^## Exit status {status}: .*$", text, re.MULTILINE)
+    documented = {ticked(row[0])[0] for row in rows(text, heading) if ticked(row[0])}
+    raised = set()
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == kind:
+                for keyword in node.keywords:
+                    if keyword.arg == "code":
+                        raised |= spelled(keyword.value, path)
+    assert raised <= documented
+
+
+def test_the_error_object_is_as_shown(bench: Bench) -> None:
+    (block,) = [block for block in blocks(document("docs/errors.md")) if block.language == "json"]
+    found = bench.json("show", "logits-gready").error
+    assert {**json.loads(block.text), "hint": found["hint"]} == found
+
+
+# --- what is shown is what is printed
+
+
+def test_the_comparison_itself() -> None:
+    assert matches("a\n...\nd", "a\nb\nc\nd\n")
+    assert matches("a\n...\n", "a\nb\n")
+    assert matches("a\n...\nb", "a\nb")
+    assert matches("a ... c", "a b c")
+    assert not matches("a ... c", "a b\nc")
+    assert not matches("a\n", "a\nb\n")
+    assert not matches("", "a\n")
+    assert not matches("a\n...\nd", "a\nb\nc\n")
+
+
+#: attrdict 2.0.1, cut down to what the tutorial touches; the first lines are the release's own.
+ATTRDICT: dict[str, str | bytes] = {
+    "attrdict/__init__.py": "from attrdict.dictionary import AttrDict\n",
+    "attrdict/dictionary.py": (
+        "from attrdict import default, mapping, merge\nfrom attrdict.mixins import MutableAttr\n\n\n"
+        "class AttrDict(dict, MutableAttr):\n    pass\n"
+    ),
+    "attrdict/default.py": (
+        '"""\nA subclass of MutableAttr that has defaultdict support.\n"""\nfrom collections import Mapping\n'
+    ),
+    "attrdict/mapping.py": '"""\nAn implementation of MutableAttr.\n"""\nfrom collections import Mapping\n',
+    "attrdict/merge.py": '"""\nA right-favoring Mapping merge.\n"""\nfrom collections import Mapping\n',
+    "attrdict/mixins.py": (
+        '"""\nMixin Classes for Attr-support.\n"""\nfrom abc import ABCMeta, abstractmethod\n'
+        "from collections import Mapping, MutableMapping, Sequence\nimport re\n\n\n"
+        "class MutableAttr(MutableMapping):\n    def __getattr__(self, key):\n        return self[key]\n"
+    ),
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with an active environment in ``.venv``; the working directory."""
+    folder = tmp_path / "project"
+    (folder / "patches").mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / ".venv")], check=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("VIRTUAL_ENV", str(folder / ".venv"))
+    return folder
+
+
+def site_packages(folder: Path) -> Path:
+    (found,) = folder.glob(".venv/lib/python3*/site-packages")
+    return found
+
+
+def test_the_tutorial_runs_and_prints_what_it_shows(project: Path) -> None:
+    def install() -> None:
+        for path in ATTRDICT:
+            (site_packages(project) / path).unlink(missing_ok=True)
+        make_dist(site_packages(project), "attrdict", "2.0.1", ATTRDICT)
+
+    console = Console(project, install)
+    commands = 0
+    for block in blocks(document("docs/tutorial.md")):
+        if block.language == "toml":
+            assert block.title is not None
+            (project / block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "console":
+            console.check(block, "tutorial.md")
+            commands += block.text.count("$ patchkit")
+    assert commands > 15
+    for path, content in ATTRDICT.items():
+        assert (site_packages(project) / path).read_bytes() == (
+            content if isinstance(content, bytes) else content.encode()
+        )
+
+
+def test_the_readmes_patch_does_what_the_tutorials_does(project: Path) -> None:
+    make_dist(site_packages(project), "attrdict", "2.0.1", ATTRDICT)
+    (readme,) = [block.text for block in blocks(document("README.md")) if block.language == "toml"]
+    *_, tutorial = [b.text for b in blocks(document("docs/tutorial.md")) if b.title and b.title.startswith("patches/")]
+    results = []
+    for text in (readme, tutorial):
+        (project / "patches" / "attrdict-collections-abc.toml").write_text(text, encoding="utf-8")
+        assert main(["apply", "attrdict-collections-abc"]) == 0
+        results.append([(site_packages(project) / path).read_bytes() for path in ATTRDICT])
+        assert main(["revert", "--all"]) == 0
+    assert results[0] == results[1]
+    assert b"from collections.abc import Mapping, MutableMapping, Sequence\n" in results[0][-1]
+
+
+def test_the_examples_from_python_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_dist(site_packages(project), "attrdict", "2.0.1", ATTRDICT)
+    *_, patch = [b for b in blocks(document("docs/tutorial.md")) if b.title and b.title.startswith("patches/")]
+    (project / str(patch.title)).write_text(patch.text, encoding="utf-8")
+    first, whole, last = [b.text for b in blocks(document("docs/python-api.md")) if b.language == "python"]
+    sys.path.insert(0, str(site_packages(project)))
+    try:
+        with pytest.raises(patchkit.PatchkitError, match="attrdict-collections-abc"):
+            exec(first, {})
+        exec(whole, {})
+        assert capsys.readouterr().out.split("\n")[-3:] == ["applied 4", "attrdict-collections-abc applied True", ""]
+        exec(last, {})
+        assert capsys.readouterr().out.startswith("not-applied 5\n")
+        assert main(["apply", "attrdict-collections-abc"]) == 0
+        exec(first, {})
+    finally:
+        sys.path.remove(str(site_packages(project)))
+
+
+def test_the_functions_are_those_of_the_package() -> None:
+    text = document("docs/python-api.md")
+    signatures = {ticked(row[0])[0] for row in rows(text, "## The commands as functions") if ticked(row[0])}
+    functions = [name for name in patchkit.__all__ if inspect.isfunction(getattr(patchkit, name))]
+    assert {signature.partition("(")[0] for signature in signatures} == set(functions)
+    for signature in signatures:
+        name = signature.partition("(")[0]
+        shown = ast.parse(f"def {signature}: ...").body[0]
+        assert isinstance(shown, ast.FunctionDef)
+        actual = inspect.signature(getattr(patchkit, name))
+        arguments = shown.args
+        named = [
+            *arguments.posonlyargs,
+            *arguments.args,
+            *([arguments.vararg] if arguments.vararg else []),
+            *arguments.kwonlyargs,
+        ]
+        assert [argument.arg for argument in named] == list(actual.parameters)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            assert default is not None
+            assert ast.literal_eval(default) == actual.parameters[argument.arg].default
+
+
+# --- on the real releases
+
+
+def released_wheel(name: str, version: str) -> Path:
+    from patchkit.site.wheel import fetch_wheel
+
+    known = Path(os.environ.get("PATCHKIT_TEST_CACHE") or ROOT / "tests" / "real" / ".cache")
+    for path in known.glob(f"{name.replace('-', '_')}-{version}-*.whl"):
+        return path
+    return Path(fetch_wheel(name, version))
+
+
+@pytest.mark.real
+def test_what_the_readme_shows_every_day_is_what_the_release_prints(project: Path) -> None:
+    wheel = released_wheel("tpu-inference", "0.32.0")
+
+    def install() -> None:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site_packages(project))
+
+    install()
+    console = Console(project, install)
+    for block in blocks(document("README.md")):
+        if block.language == "console":
+            console.check(block, "README.md")
+
+
+@pytest.mark.real
+def test_the_tutorials_patch_fits_the_real_release(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    *_, patch = [b for b in blocks(document("docs/tutorial.md")) if b.title and b.title.startswith("patches/")]
+    (project / str(patch.title)).write_text(patch.text, encoding="utf-8")
+    assert main(["--json", "try", "attrdict-collections-abc"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["version"], answer["differing"]) == ("2.0.1", [])
+
+
+def test_the_tools_of_contributing_are_there() -> None:
+    text = document("docs/contributing.md")
+    for path in re.findall(r"`((?:tests|benchmarks|\.ci|docs|patches)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), path
+    rooms = {ticked(row[0])[0] for row in rows(text, "## Rooms") if ticked(row[0])}
+    package = {f"{path.name}/" for path in (ROOT / "patchkit").iterdir() if (path / "__init__.py").is_file()}
+    assert package <= rooms
+    assert importlib.util.find_spec("pytest") is not None
