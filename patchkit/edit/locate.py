@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from patchkit.edit.source import Source, Splice
+from patchkit.edit.source import Source
 from patchkit.edit.spans import Found, Span
-from patchkit.edit.text import find_text, text_splices
-from patchkit.errors import AnchorError, PlanError
+from patchkit.edit.text import find_text
+from patchkit.errors import AnchorError, PatchFileError, PlanError
 from patchkit.model.patch import Condition, Edit, Patch
 from patchkit.tuples import NamedTuple
 
@@ -165,56 +165,20 @@ class Located:
             return ()
         return ("scope", "inside", "count") if self.edit is None else ("scope", "inside", "count", "nth")
 
-    def splices(self, chosen: Sequence[Found]) -> list[Splice]:
-        """The changes that the edit makes at ``chosen``."""
-        edit = self.edit
-        assert edit is not None
-        source = self.text.source
-        try:
-            if edit.action == "add_import":
-                from patchkit.edit.imports import import_splices
-
-                return import_splices(self.text.outline(), edit.imports, self.text.parse, edit.index)
-            if edit.action == "probe":
-                from patchkit.edit.probe import probe_splices
-
-                assert edit.scope is not None
-                return probe_splices(self.text.outline(), edit.scope, self.patch.name, edit.index, edit.text)
-            if edit.find is not None:
-                return [
-                    splice
-                    for found in chosen
-                    for splice in text_splices(source, found.span, edit.action, edit.text, edit.index)
-                ]
-            from patchkit.edit.rewrite import rewrite
-
-            outline = self.text.outline()
-            return [
-                splice
-                for found in chosen
-                for splice in rewrite(outline, found, edit.action, edit.text, parse=self.text.parse, edit=edit.index)
-            ]
-        except PlanError as error:
-            at = place(self.patch, "edit", edit.index, edit.action)
-            line = source.line(chosen[0].span.start) if chosen else None
-            raise PlanError(
-                f"{at.text}: {error.message} ({source.path}{f', line {line}' if line else ''})",
-                code=error.code,
-                hint=error.hint,
-                details={"path": source.path, "line": line, **error.details, **at.details},
-            ) from None
-
 
 def locate(text: FileText, edit: Edit, patch: Patch) -> Located:
     """Every place in ``text`` that ``edit`` means.
 
     Raises:
         AnchorError: The ``scope``, ``inside``, ``after`` or ``before`` is not there, or not once.
-        PlanError: The file does not parse and the edit needs a tree; a pattern is wrong.
+        PatchFileError: ``pattern`` or ``template``: one is wrong whatever the file holds.
+        PlanError: The file does not parse and the edit needs a tree.
     """
     locator = _Locator(text, patch, "edit", edit.index)
     regions = locator.regions(edit.scope, edit.inside)
     pattern = None if edit.match is None else locator.pattern(edit.match, "match")
+    if pattern is not None:
+        locator.check_template(pattern, edit)
     if edit.after is not None:
         limit = locator.neighbour(edit.after, "after", regions, edit.match is not None).end
         regions = [Span(max(span.start, limit), span.end) for span in regions if span.end >= limit]
@@ -291,6 +255,14 @@ class _Locator:
         except PatternError as error:
             raise self._wrong(key, str(error)) from None
 
+    def check_template(self, pattern: Pattern, edit: Edit) -> None:
+        from patchkit.edit.rewrite import check_template
+
+        try:
+            check_template(pattern, edit.action, edit.text, self.text.parse)
+        except PlanError as error:
+            raise self._wrong(edit.action, error.message, code="template", hint=error.hint) from None
+
     def neighbour(self, anchor: str, key: str, regions: Sequence[Span], syntax: bool) -> Span:
         pattern = self.pattern(anchor, key) if syntax else None
         found = self.search(None if syntax else anchor, pattern, regions)
@@ -337,12 +309,12 @@ class _Locator:
                 details={**error.details, **at.details},
             ) from None
 
-    def _wrong(self, key: str, message: str) -> PlanError:
+    def _wrong(self, key: str, message: str, *, code: str = "pattern", hint: str | None = None) -> PatchFileError:
         at = place(self.patch, self.table, self.index, key)
-        return PlanError(
+        return PatchFileError(
             f"{at.text}: {message}",
-            code="pattern",
-            hint="correct the patch file: a pattern is Python with $X and $$$XS in it",
+            code=code,
+            hint=hint or "correct the patch file: a pattern is Python with $X and $$$XS in it",
             details=at.details,
         )
 

@@ -218,7 +218,12 @@ class Outline:
         own = _width(text[begin:start])
         if text[begin:start].strip(BLANKS):
             begin = start
-        end = stop = source.line_end(end)
+        return Span(begin, self._over_comments(source.line_end(end), own))
+
+    def _over_comments(self, stop: int, own: int) -> int:
+        """Behind the comment lines from ``stop`` on that are deeper than ``own``; blank ones may lie between."""
+        source, text = self.source, self.source.text
+        end = stop
         while stop < len(text):
             after = source.line_end(stop)
             content = text[stop:after].lstrip(BLANKS)
@@ -229,7 +234,7 @@ class Outline:
             elif content not in ("", "\n"):
                 break
             stop = after
-        return Span(begin, end)
+        return end
 
     def scopes(self, qualname: str) -> list[Span]:
         """The region of every def and class of that qualified name, in source order.
@@ -285,7 +290,7 @@ class Outline:
     def blocks(self, header: str, parse: Parse) -> list[Span]:
         """The regions of all blocks under ``header``, in source order.
 
-        A region goes from behind the header's colon to the end of the line of the block's last statement. The header
+        A region goes from behind the header's colon to the end of the block's last line, as for ``scopes``. The header
         is compared as AST, with or without a trailing ``:`` or ``: ...``; ``$`` makes it a pattern. In
         ``def f(...)`` and ``class C(...)`` any arguments and, where it names none, any return annotation do.
 
@@ -301,11 +306,15 @@ class Outline:
             fits = _fitting(wanted, heads, parse)
         else:
             fits = set(range(len(blocks)))
-        return sorted(
-            Span(colon + 1, self.source.line_end(self.span(block.body[-1]).end))
-            for index, (block, colon) in enumerate(zip(blocks, colons, strict=True))
-            if index in fits
-        )
+        source = self.source
+        regions = []
+        for index, (block, colon) in enumerate(zip(blocks, colons, strict=True)):
+            if index in fits:
+                begin = source.line_start(self.span(block.owner).start)
+                own = _width(source.text[begin : self.span(block.owner).start])
+                end = source.line_end(self.span(block.body[-1]).end)
+                regions.append(Span(colon + 1, self._over_comments(end, own)))
+        return sorted(regions)
 
     def _head(self, block: Block, colon: int, wanted: _Header) -> str:
         """The header of ``block`` without its colon, reduced to what ``wanted`` compares."""

@@ -7,22 +7,19 @@ not fit, nothing is returned but an error that says where and what would fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from patchkit.edit.lay import Chosen, lay
 from patchkit.edit.locate import FileText, locate, locate_condition, place
-from patchkit.edit.source import ByteSplice, Source, Splice
-from patchkit.edit.spans import Found
+from patchkit.edit.source import ByteSplice, Source
+from patchkit.edit.spans import Span
 from patchkit.errors import AnchorError, ConditionError, GuardError, PlanError
 from patchkit.model.patch import Action, Condition, Edit, Patch
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import ast
-
-
-#: The endings of files that must parse after a patch when they did before.
-PYTHON = (".py", ".pyi")
 
 
 class Grammar(Protocol):
@@ -78,12 +75,16 @@ class EditReport(NamedTuple):
 
 
 class FilePlan(NamedTuple):
-    """What one patch does to one file: ``before`` is None for a file it adds."""
+    """What one patch does to one file: ``before`` is None for a file it adds.
+
+    ``owners`` holds, for each splice, the index of the edit that it comes from.
+    """
 
     path: str
     before: bytes | None
     after: bytes
     splices: tuple[ByteSplice, ...]
+    owners: tuple[int, ...]
     edits: tuple[EditReport, ...]
 
 
@@ -98,9 +99,8 @@ class PatchPlan(NamedTuple):
 class _FileWork:
     def __init__(self, text: FileText) -> None:
         self.text = text
-        self.splices: list[Splice] = []
+        self.chosen: list[Chosen] = []
         self.reports: list[EditReport] = []
-        self.proofs: list[tuple[Found, Action, str]] = []
 
 
 def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
@@ -141,8 +141,13 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
     for edit in edits:
         for path in edit.files:
             _plan_edit(patch, edit, work(path, "edit", edit.index), files)
-    plans = [_lay(patch, path, unit, grammar) for path, unit in works.items() if unit.reports]
-    plans += [FilePlan(add.file, None, add.content.encode(), (), ()) for add in adds]
+    plans = []
+    for path, unit in works.items():
+        if unit.reports:
+            laid = lay(patch, unit.text, unit.chosen, grammar.parse)
+            before = unit.text.source.data
+            plans.append(FilePlan(path, before, laid.data, laid.splices, laid.owners, tuple(unit.reports)))
+    plans += [FilePlan(add.file, None, add.content.encode(), (), (), ()) for add in adds]
     planned = {plan.path: plan.after for plan in plans}
     for condition in patch.postconditions:
         assert condition.file is not None
@@ -223,6 +228,8 @@ def _require(patch: Patch, condition: Condition, text: FileText, files: Files) -
 
 def _plan_edit(patch: Patch, edit: Edit, work: _FileWork, files: Files) -> None:
     located = locate(work.text, edit, patch)
+    if edit.action == "probe" and located.count != edit.count:
+        raise _definitions(patch, edit, work, [found.span for found in located.found])
     if edit.action not in ("add_import", "probe") and located.count != edit.count:
         at = place(patch, "edit", edit.index, edit.anchor_key)
         others = sorted({e.versions for e in patch.edits if e.versions and e.versions != edit.versions})
@@ -247,124 +254,28 @@ def _plan_edit(patch: Patch, edit: Edit, work: _FileWork, files: Files) -> None:
             },
         )
     source = work.text.source
-    chosen = located.found if edit.nth is None else (located.found[edit.nth - 1],)
-    work.splices += located.splices(chosen)
-    if edit.match is not None:
-        work.proofs += [(found, edit.action, edit.text) for found in chosen]
-    work.reports.append(
-        EditReport(
-            edit.index,
-            edit.action,
-            tuple(
-                MatchReport(
-                    source.line(found.span.start), source.column(found.span.start), work.text.scope_at(found.span.start)
-                )
-                for found in chosen
-            ),
-        )
+    chosen = tuple(located.found) if edit.nth is None else (located.found[edit.nth - 1],)
+    work.chosen.append(Chosen(edit, chosen))
+    matches = [
+        MatchReport(source.line(f.span.start), source.column(f.span.start), work.text.scope_at(f.span.start))
+        for f in chosen
+    ]
+    work.reports.append(EditReport(edit.index, edit.action, tuple(matches)))
+
+
+def _definitions(patch: Patch, edit: Edit, work: _FileWork, spans: Sequence[Span]) -> AnchorError:
+    """A probe's ``scope`` names another number of definitions than its ``count``."""
+    at = place(patch, "edit", edit.index, "scope")
+    source = work.text.source
+    lines = [source.line(span.start) for span in spans]
+    return AnchorError(
+        f"{at.text}: {len(spans)} definitions are called {edit.scope} in {source.path} "
+        f"(lines {', '.join(map(str, lines))}), expected {edit.count}",
+        code="anchor-count",
+        hint=f"to report from each of them: count = {len(spans)}",
+        details={**at.details, "path": source.path, "line": lines[0], "found": len(spans), "expected": edit.count},
     )
 
 
 def _times(number: int) -> str:
     return {0: "nowhere", 1: "once", 2: "twice"}.get(number, f"{number} times")
-
-
-def _lay(patch: Patch, path: str, work: _FileWork, grammar: Grammar) -> FilePlan:
-    source = work.text.source
-    structural = {edit.index for edit in patch.edits if edit.action in ("add_import", "probe")}
-    splices = sorted(work.splices, key=lambda s: (s.start, s.end, s.side, s.edit))
-    check_overlaps(patch, source, splices, structural)
-    after, done = source.render(splices)
-    if work.proofs:
-        from patchkit.edit.proof import prove
-
-        try:
-            text = Source(after, path=path).text
-            only_syntax = len(work.proofs) == sum(len(report.matches) for report in work.reports)
-            prove(work.text.outline(), work.proofs, text, grammar.parse, complete=only_syntax)
-        except PlanError as error:
-            error.details.setdefault("path", path)
-            raise
-    assert source.data is not None
-    return FilePlan(path, source.data, after, tuple(done), tuple(work.reports))
-
-
-def check_overlaps(patch: Patch, source: Source, splices: Sequence[Splice], structural: set[int]) -> None:
-    """Refuse splices (sorted) of which two touch the same text or insert at the same point in no given order.
-
-    Raises:
-        PlanError: ``overlap``.
-    """
-    previous: Splice | None = None
-    for splice in splices:
-        if previous is not None:
-            overlapping = splice.start < previous.end
-            same_point = splice.start == splice.end == previous.start == previous.end
-            ordered = splice.side != previous.side or {splice.edit, previous.edit} <= structural
-            if overlapping or (same_point and not ordered):
-                line = source.line(splice.start)
-                what = "overlap" if overlapping else "insert at the same place"
-                names = (
-                    f"edits {previous.edit} and {splice.edit}"
-                    if previous.edit != splice.edit
-                    else f"two matches of edit {splice.edit}"
-                )
-                raise PlanError(
-                    f"{where(patch, 'edit', splice.edit, 'file')}: {names} {what} in {source.path}, line {line}",
-                    code="overlap",
-                    hint="make one edit of the two, or narrow their anchors until they do not touch the same text",
-                    details={
-                        **place(patch, "edit", splice.edit, "file").details,
-                        "path": source.path,
-                        "line": line,
-                        "edits": [previous.edit, splice.edit],
-                    },
-                )
-        if previous is None or splice.end >= previous.end:
-            previous = splice
-
-
-def check_parses(
-    patch: Patch, plans: Iterable[FilePlan], judge: Callable[[Mapping[str, bytes]], Mapping[str, object]]
-) -> None:
-    """Refuse a plan that makes a Python file that parsed before one that does not parse after.
-
-    Args:
-        patch: The patch that the plans belong to.
-        plans: Its files.
-        judge: The site's grammar: path to bytes in, path to a problem (``line``, ``message``, ``text``) out.
-
-    Raises:
-        PlanError: ``syntax``.
-    """
-    python = [plan for plan in plans if plan.path.endswith(PYTHON)]
-    broken = judge({plan.path: plan.after for plan in python})
-    if not broken:
-        return
-    broken_before = judge({p.path: p.before for p in python if p.path in broken and p.before is not None})
-    for plan in python:
-        problem = broken.get(plan.path)
-        if problem is None or plan.path in broken_before:
-            continue
-        line = getattr(problem, "line", None)
-        message = getattr(problem, "message", "invalid syntax")
-        excerpt = getattr(problem, "text", None)
-        index = plan.edits[0].index if plan.edits else 1
-        table = "edit" if plan.edits else "add"
-        raise PlanError(
-            "\n".join(
-                [
-                    f"{where(patch, table, index, 'file')}: {plan.path} would not parse any more: "
-                    f"{message} (line {line})",
-                    *([f"    {excerpt.strip()}"] if isinstance(excerpt, str) and excerpt.strip() else []),
-                ]
-            ),
-            code="syntax",
-            hint="correct the replacement text; nothing was written",
-            details={
-                **place(patch, table, index, "file").details,
-                "path": plan.path,
-                "line": line,
-                "reason": message,
-            },
-        )

@@ -168,17 +168,29 @@ class Source:
         return self.newline
 
     def _native(self, splice: Splice) -> str:
-        """``splice.new`` with its place's line breaks: line by line those of the replaced lines, then the last's."""
+        """``splice.new`` with its place's line breaks; in a mixed file a line that stays keeps its own."""
         if self._breaks is None:
             return splice.new if self.newline == "\n" else splice.new.replace("\n", self.newline)
-        first = self.line(splice.start)
-        last = max(first, self.line(splice.end) - 1)
         pieces = splice.new.split("\n")
-        out = [pieces[0]]
-        for offset, piece in enumerate(pieces[1:]):
-            out.append(self.line_break(min(first + offset, last)))
-            out.append(piece)
-        return "".join(out)
+        breaks = self._aligned(splice, pieces[:-1])
+        return "".join(piece + ending for piece, ending in zip(pieces, [*breaks, ""], strict=True))
+
+    def _aligned(self, splice: Splice, lines: Sequence[str]) -> list[str]:
+        """A break for each new line: that of the old line it is or stands for, else that of the line above it."""
+        from difflib import SequenceMatcher
+
+        old = self.text[splice.start : splice.end].split("\n")[:-1]
+        first = self.line(splice.start)
+        # What is inserted *after* a line stands at the start of the next one, and is like the line it belongs to.
+        after = splice.side < 0 and splice.start == self.line_start(splice.start)
+        above = self.line_break(max(1, first - 1) if after else first)
+        breaks: list[str] = []
+        for kind, low, high, start, end in SequenceMatcher(None, old, lines, autojunk=False).get_opcodes():
+            for offset in range(end - start):
+                if kind in ("equal", "replace"):
+                    above = self.line_break(first + min(low + offset, high - 1))
+                breaks.append(above)
+        return breaks
 
     def render(self, splices: Sequence[Splice]) -> tuple[bytes, list[ByteSplice]]:
         """Lay ``splices`` (sorted, not overlapping) on the bytes.
@@ -199,8 +211,7 @@ class Source:
             except UnicodeEncodeError as error:
                 bad = error.object[error.start : error.end]
                 raise PlanError(
-                    f"{self.path}: its encoding {self.encoding.partition('/')[0]} cannot hold {bad!r} "
-                    f"(line {self.line(splice.start)})",
+                    f"{self.path}: its encoding {self.encoding.partition('/')[0]} cannot hold {bad!r}",
                     code="encoding",
                     hint="use characters of that encoding, or an escape such as \\u20ac in a string",
                     details={"path": self.path, "line": self.line(splice.start), "edit": splice.edit},

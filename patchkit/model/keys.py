@@ -86,7 +86,7 @@ ACTIONS: dict[str, ActionRule] = {
         refuses=("find", "match", "scope", "inside", "after", "before", "count", "nth", "example"),
     ),
     "probe": ActionRule(
-        anchored=False, needs=("scope",), refuses=("find", "match", "inside", "after", "before", "example")
+        anchored=False, needs=("scope",), refuses=("find", "match", "inside", "after", "before", "nth", "example")
     ),
 }
 """The actions of an edit, exactly one of which it has."""

@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.edit.plan import PYTHON, PatchPlan, check_parses, plan_patch
+from patchkit.edit.lay import PYTHON, check_parses
+from patchkit.edit.plan import PatchPlan, plan_patch
 from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitError, PlanError, SiteError
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch

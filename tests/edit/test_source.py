@@ -92,3 +92,19 @@ def test_text_that_the_encoding_cannot_hold_is_an_error_with_its_line() -> None:
         source.render([Splice(18, 23, "x = '€'", 4)])
     assert caught.value.code == "encoding"
     assert caught.value.details == {"path": "a.py", "line": 2, "edit": 4}
+
+
+@pytest.mark.parametrize(
+    ("splice", "expected"),
+    [
+        # A line that stays keeps its own break, wherever it comes to stand.
+        (Splice(0, 18, "a = 1\nnew = 0\nb = 2\nc = 3\n"), b"a = 1\r\nnew = 0\r\nb = 2\nc = 3\r\n"),
+        (Splice(0, 18, "a = 1\nc = 3\n"), b"a = 1\r\nc = 3\r\n"),
+        # What is inserted after a line is broken like that line, what is inserted before one like that.
+        (Splice(12, 12, "q\n", 0, -1), b"a = 1\r\nb = 2\nq\nc = 3\r\n"),
+        (Splice(12, 12, "q\n", 0, 1), b"a = 1\r\nb = 2\nq\r\nc = 3\r\n"),
+    ],
+)
+def test_breaks_in_a_mixed_file(splice: Splice, expected: bytes) -> None:
+    source = Source(b"a = 1\r\nb = 2\nc = 3\r\n", path="x.txt")
+    assert source.render([splice])[0] == expected

@@ -74,7 +74,8 @@ def test_a_text_that_the_encoding_cannot_hold(make_bench: Callable[..., Bench]) 
     error = refused(bench)
     assert error["status"] == 4
     assert error["message"] == (
-        f"{bench.patches}/p.toml: demo/latin.py: its encoding iso8859-1 cannot hold '日本' (line 2)"
+        f"{bench.patches}/p.toml:10: edit 1: `replace`: "
+        "its encoding iso8859-1 cannot hold '日本' (demo/latin.py, line 2)"
     )
 
 

@@ -1,0 +1,111 @@
+"""Edits of several kinds on one file, laid on together; and errors that name the edit they come from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from patchkit.edit.lay import check_parses
+from patchkit.edit.plan import FilePlan, plan_patch
+from patchkit.errors import AnchorError, PatchFileError, PlanError
+from patchkit.model.load import parse_patch
+
+PATH = "demo/core.py"
+HEAD = 'schema = 1\nname = "p"\nsummary = "s"\n[target]\nrequirement = "demo"\n'
+
+
+class Memory:
+    version = "1.0"
+
+    def __init__(self, text: str) -> None:
+        self.data = text.encode()
+
+    def read(self, path: str, *, wanted_by: object) -> bytes:
+        return self.data
+
+    def matches(self, specifier: str) -> bool:
+        return True
+
+    def siblings(self) -> Iterable[tuple[str, bytes]]:
+        return ()
+
+
+class Host:
+    def parse(self, text: str) -> ast.Module:
+        return ast.parse(text)
+
+
+def plan(before: str, *edits: str) -> FilePlan:
+    body = "".join(f'[[edit]]\nfile = "{PATH}"\n{edit}\n' for edit in edits)
+    patch = parse_patch((HEAD + body).encode(), "p.toml")
+    (file,) = plan_patch(patch, Memory(before), Host()).files
+    check_parses(patch, [file], judge)
+    return file
+
+
+def judge(files: Mapping[str, bytes]) -> dict[str, object]:
+    class Problem:
+        def __init__(self, error: SyntaxError) -> None:
+            self.line, self.message, self.text = error.lineno, error.msg, error.text
+
+    found: dict[str, object] = {}
+    for path, data in files.items():
+        try:
+            compile(data, path, "exec")
+        except SyntaxError as error:
+            found[path] = Problem(error)
+    return found
+
+
+def test_an_import_beside_a_syntax_edit() -> None:
+    file = plan("x = f(1)\n", "add_import = ['import os']", "match = 'f($X)'\nreplace = 'g($X)'")
+    assert file.after == b"import os\nx = g(1)\n"
+
+
+def test_one_import_wanted_by_two_edits() -> None:
+    file = plan("x = 1\n", "add_import = ['import os', 'import re']", "add_import = ['import os']")
+    assert file.after == b"import os\nimport re\nx = 1\n"
+
+
+def test_the_error_names_the_edit_whose_text_does_not_parse() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan("a = 1\nb = 1\n", "find = 'a = 1'\nreplace = 'a = 2'", "find = 'b = 1'\nreplace = 'b = ('")
+    assert caught.value.message.startswith("p.toml:13: edit 2: `replace`: demo/core.py would not parse any more: ")
+    assert caught.value.details["index"] == 2
+
+
+def test_the_error_names_the_edit_whose_text_cannot_be_encoded() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan(
+            "# coding: ascii\na = 1\nb = 1\n",
+            "find = 'a = 1'\nreplace = 'a = 2'",
+            "find = 'b = 1'\nreplace = 'b = \"é\"'",
+        )
+    assert caught.value.message == (
+        "p.toml:13: edit 2: `replace`: its encoding ascii cannot hold 'é' (demo/core.py, line 3)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        ("match = 'f($X'\nreplace = 'g()'", "pattern"),
+        ("match = 'f($X)'\nreplace = 'g($Y)'", "template"),
+        ("match = 'f($X)'\nreplace = 'g('", "template"),
+    ],
+)
+def test_a_wrong_pattern_or_template_is_a_wrong_patch_file(edit: str, code: str) -> None:
+    with pytest.raises(PatchFileError) as caught:
+        plan("x = f(1)\n", edit)
+    assert (caught.value.code, caught.value.exit_status) == (code, 2)
+
+
+def test_a_probe_counts_definitions() -> None:
+    twice = "def f():\n    return 1\n\n\ndef f():\n    return 2\n"
+    with pytest.raises(AnchorError) as caught:
+        plan(twice, "probe = 'ran'\nscope = 'f'")
+    assert "2 definitions are called f in demo/core.py (lines 1, 5), expected 1" in caught.value.message
+    file = plan(twice, "probe = 'ran'\nscope = 'f'\ncount = 2")
+    assert file.after.count(b"    _patchkit_probe_p_1()\n    return") == 2
