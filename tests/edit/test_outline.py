@@ -326,14 +326,15 @@ def test_any_arguments_of_a_class() -> None:
     assert len(inside(outline(DEFINITIONS), "class C(...)")) == 2
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters")
-def test_type_parameters() -> None:
-    o = outline("def f[T: (int, str)](x: T): pass\nclass C[T](Base): pass\n")
-    assert inside(o, "def f(...)") == [" pass\n"]
-    assert inside(o, "def f[T: (int, str)](x: T)") == [" pass\n"]
-    assert inside(o, "def f(x: T)") == []
-    assert inside(o, "class C[T](Base)") == [" pass\n"]
-    assert texts(o, o.scopes("f")) == ["def f[T: (int, str)](x: T): pass\n"]
+if sys.version_info >= (3, 12):  # the running Python parses type parameters
+
+    def test_type_parameters() -> None:
+        o = outline("def f[T: (int, str)](x: T): pass\nclass C[T](Base): pass\n")
+        assert inside(o, "def f(...)") == [" pass\n"]
+        assert inside(o, "def f[T: (int, str)](x: T)") == [" pass\n"]
+        assert inside(o, "def f(x: T)") == []
+        assert inside(o, "class C[T](Base)") == [" pass\n"]
+        assert texts(o, o.scopes("f")) == ["def f[T: (int, str)](x: T): pass\n"]
 
 
 def test_blocks_nest_and_keep_their_order() -> None:

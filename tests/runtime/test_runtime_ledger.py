@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from state.sites import TOML, entry_for, patch_entry
+from support.interpreters import other_pythons
 
 from patchkit.runtime import ledger as reader
 from patchkit.state.ledger import Ledger
@@ -130,16 +131,8 @@ def test_find_home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert reader.find_home(str(inner)) == str(inner)
 
 
-OLD = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
-
-
-@pytest.mark.parametrize("python", [*OLD, Path(sys.executable)], ids=lambda path: path.parents[1].name)
-def test_every_interpreter_from_3_8_on_reads_it(home: Path, python: Path) -> None:
-    version = subprocess.run(
-        [str(python), "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
-    )
-    if tuple(map(int, version.stdout.split())) < (3, 8):
-        pytest.skip("older than what the runtime is for")
+@pytest.mark.parametrize("python", other_pythons("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"))
+def test_every_interpreter_from_3_8_on_reads_it(home: Path, python: str) -> None:
     code = (
         "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]\n"
         "from patchkit.runtime import ledger\n"
