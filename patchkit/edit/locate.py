@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from patchkit.edit.source import Source
-from patchkit.edit.spans import Found, Span
+from patchkit.edit.spans import Found, Span, outermost
 from patchkit.edit.text import find_text
 from patchkit.errors import AnchorError, PatchFileError, PlanError
 from patchkit.model.patch import Condition, Edit, Patch
@@ -235,7 +235,7 @@ class _Locator:
                 blocks = outline.blocks(inside, self.text.parse)
             except ValueError as error:
                 raise self._wrong("inside", str(error)) from None
-            narrowed = _outermost(_intersect(whole, blocks))
+            narrowed = outermost(_intersect(whole, blocks))
             if not narrowed:
                 from patchkit.edit.explain import explain_inside
 
@@ -336,12 +336,3 @@ def _intersect(regions: Sequence[Span], blocks: Sequence[Span]) -> list[Span]:
             if start < end:
                 out.append(Span(start, end))
     return out
-
-
-def _outermost(spans: Sequence[Span]) -> list[Span]:
-    """``spans`` without those that lie within another, so that no match is counted twice."""
-    kept: list[Span] = []
-    for span in sorted(set(spans), key=lambda s: (s.start, -s.end)):
-        if not kept or span.end > kept[-1].end:
-            kept.append(span)
-    return kept

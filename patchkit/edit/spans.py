@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from patchkit.tuples import NamedTuple
@@ -26,6 +26,15 @@ class Span(NamedTuple):
     def overlaps(self, other: Span) -> bool:
         """True where the two have a character in common, or an empty one lies strictly within the other."""
         return self.start < other.end and other.start < self.end
+
+
+def outermost(spans: Iterable[Span]) -> list[Span]:
+    """``spans`` in order, without those that lie within another: what lies in them is found there."""
+    kept: list[Span] = []
+    for span in sorted(set(spans), key=lambda s: (s.start, -s.end)):
+        if not kept or span.end > kept[-1].end:
+            kept.append(span)
+    return kept
 
 
 class Found(NamedTuple):

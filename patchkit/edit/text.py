@@ -6,10 +6,10 @@ Exact to the character: nothing is stripped, nothing is fuzzy, and nothing here 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from patchkit.edit.source import Source, Splice
-from patchkit.edit.spans import Span
+from patchkit.edit.spans import Span, outermost
 from patchkit.errors import PlanError
 from patchkit.model.patch import Action
 
@@ -34,7 +34,7 @@ def find_text(source: Source, anchor: str, regions: Sequence[Span]) -> list[Span
     wanted = f"\n{anchor}" if whole_lines else anchor
     lead = len(wanted) - len(anchor)
     found: dict[int, None] = {}
-    for region in _outermost(regions):
+    for region in outermost(regions):
         if whole_lines and region.start == 0 and text.startswith(anchor) and len(anchor) <= region.end:
             found[0] = None
         position = text.find(wanted, max(region.start - lead, 0), region.end)
@@ -47,15 +47,6 @@ def find_text(source: Source, anchor: str, regions: Sequence[Span]) -> list[Span
 def normalised(text: str) -> str:
     """``text`` with every line break written as ``\\n``."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def _outermost(regions: Sequence[Span]) -> Iterator[Span]:
-    """``regions`` without those that lie within another: what lies in them is found there."""
-    reached = -1
-    for region in sorted(set(regions), key=lambda span: (span.start, -span.end)):
-        if region.end > reached:
-            reached = region.end
-            yield region
 
 
 def text_splices(source: Source, span: Span, action: Action, text: str, edit: int) -> list[Splice]:

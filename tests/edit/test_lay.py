@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pytest
+from support.memory import Host, Memory
 
 from patchkit.edit.lay import check_parses
 from patchkit.edit.plan import FilePlan, plan_patch
@@ -16,31 +16,10 @@ PATH = "demo/core.py"
 HEAD = 'schema = 1\nname = "p"\nsummary = "s"\n[target]\nrequirement = "demo"\n'
 
 
-class Memory:
-    version = "1.0"
-
-    def __init__(self, text: str) -> None:
-        self.data = text.encode()
-
-    def read(self, path: str, *, wanted_by: object) -> bytes:
-        return self.data
-
-    def matches(self, specifier: str) -> bool:
-        return True
-
-    def siblings(self) -> Iterable[tuple[str, bytes]]:
-        return ()
-
-
-class Host:
-    def parse(self, text: str) -> ast.Module:
-        return ast.parse(text)
-
-
 def plan(before: str, *edits: str) -> FilePlan:
     body = "".join(f'[[edit]]\nfile = "{PATH}"\n{edit}\n' for edit in edits)
     patch = parse_patch((HEAD + body).encode(), "p.toml")
-    (file,) = plan_patch(patch, Memory(before), Host()).files
+    (file,) = plan_patch(patch, Memory(before.encode(), PATH), Host()).files
     check_parses(patch, [file], judge)
     return file
 

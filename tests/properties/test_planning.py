@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.memory import Host, Memory
 
 from patchkit.edit.plan import FilePlan, plan_patch
 from patchkit.edit.regions import apply_script, invert
@@ -20,32 +18,6 @@ LINES = st.lists(st.sampled_from(["a", "b", "aa", "a b", "", "  a", "é", "\ta",
 BREAKS = st.sampled_from(["\n", "\r\n", "\r", "mixed"])
 ANCHORS = st.sampled_from(["a", "b", "aa", "a\n", "a\nb\n", "\n", "é", "  a\n", "b\na", "aa\n"])
 TEXTS = st.sampled_from(["", "X", "X\n", "X\nY\n", "é\n", "aa", "  a\n"])
-
-
-class Memory:
-    """One file in memory, as ``patchkit.edit.plan.Files``; every specifier holds."""
-
-    version = "1.0"
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def read(self, path: str, *, wanted_by: object) -> bytes:
-        assert path == PATH
-        return self.data
-
-    def matches(self, specifier: str) -> bool:
-        return True
-
-    def siblings(self) -> Iterable[tuple[str, bytes]]:
-        return ()
-
-
-class Host:
-    """The grammar of the running Python."""
-
-    def parse(self, text: str) -> ast.Module:
-        return ast.parse(text)
 
 
 @st.composite
@@ -83,7 +55,7 @@ def normal(data: bytes) -> str:
 def planned(made: Patch, data: bytes) -> FilePlan | None:
     """The plan of the one file; None where occurrences overlap: they count, and cannot all be edited."""
     try:
-        (file,) = plan_patch(made, Memory(data), Host()).files
+        (file,) = plan_patch(made, Memory(data, PATH), Host()).files
     except PlanError as error:
         if error.code != "overlap":
             raise
@@ -98,7 +70,7 @@ def test_refused_exactly_when_the_count_differs(data: bytes, anchor: str, text: 
     made = patch(edit(1, anchor, text, count))
     if hits != count:
         with pytest.raises(AnchorError):
-            plan_patch(made, Memory(data), Host())
+            plan_patch(made, Memory(data, PATH), Host())
         return
     file = planned(made, data)
     if file is None:
@@ -139,7 +111,7 @@ def test_the_order_of_edits_does_not_matter(data: bytes, wanted: list[tuple[str,
         try:
             plan = plan_patch(
                 patch(*(edit(n, anchor, text, hits) for n, (anchor, text, hits) in enumerate(order, 1))),
-                Memory(data),
+                Memory(data, PATH),
                 Host(),
             )
         except PlanError as error:
