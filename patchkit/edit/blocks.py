@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from patchkit.edit.fill import Filled, is_single_line
-from patchkit.edit.indent import BLANKS, block_unit, file_unit
+from patchkit.edit.indent import BLANKS, block_unit, file_unit, indentation
 from patchkit.edit.lexer import CLOSING, OPENING, lex
 from patchkit.edit.outline import Outline
 from patchkit.edit.shape import blocks_of, is_compound, name_of
@@ -23,7 +23,8 @@ class Run:
 
     ``start`` and ``end`` are their span (``start`` as the match has it, behind decorators that do not belong to it),
     ``indent`` the indentation of the line they begin on, ``block_indent`` that of the block they are in (deeper, where
-    the block is on its header's line).
+    the block is on its header's line). ``empties`` is True where nothing of the block is left without the run: by
+    itself, where the run is all of it; whoever edits several runs of one block says for each what holds.
     """
 
     def __init__(self, outline: Outline, nodes: tuple[Any, ...], start: int | None = None) -> None:
@@ -39,9 +40,9 @@ class Run:
         self.start = self.full_start if start is None else start
         self.end = outline.span(nodes[-1]).end
         self.elif_arm = outline.is_elif(nodes[0])
-        self.indent = outline.indent_of(nodes[0])
-        below = name_of(self.owner) != "Module"
-        self.inline = below and not self.elif_arm and not outline.starts_line(self.siblings[0])
+        self.indent = indentation(outline.indent_of(nodes[0]))
+        self.below = name_of(self.owner) != "Module"
+        self.inline = self.below and not self.elif_arm and not outline.starts_line(self.siblings[0])
         first_line = self.first == 0 and not self.inline  # even behind a line that is only a backslash
         self.own_line = outline.starts_line(nodes[0]) or self.elif_arm or first_line
         following = self.siblings[self.last + 1] if self.last + 1 < len(self.siblings) else None
@@ -51,12 +52,13 @@ class Run:
         self.unit = self._unit()
         self.deeper = self.indent + (self.unit or "    ")
         self.block_indent = self.deeper if self.inline else self.indent
+        self.empties = self.below and not self.elif_arm and len(nodes) == len(self.siblings)
 
     def _unit(self) -> str | None:
         """The indentation of one level here, None where the file does not tell."""
         unit = block_unit(self.outline, self.nodes[0], self.indent)
         if unit is None and name_of(self.owner) != "Module" and not self.inline and not self.elif_arm:
-            above = self.outline.indent_of(self.owner)
+            above = indentation(self.outline.indent_of(self.owner))
             if self.indent.startswith(above) and len(self.indent) > len(above):
                 unit = self.indent[len(above) :]
         return unit or file_unit(self.outline)
@@ -72,9 +74,22 @@ class Run:
         return not self.own_line or self.next_start is not None
 
     @property
-    def is_whole_block(self) -> bool:
-        """True where the run is all of its block."""
-        return len(self.nodes) == len(self.siblings)
+    def chain(self) -> tuple[int, int]:
+        """The indices of the first and last statement that share lines with the run (its own, where none does)."""
+        if self.inline:
+            return 0, len(self.siblings) - 1
+        first, last = self.first, self.last
+        while first and not self.outline.starts_line(self.siblings[first]):
+            first -= 1
+        while last + 1 < len(self.siblings) and not self.outline.starts_line(self.siblings[last + 1]):
+            last += 1
+        return first, last
+
+    @property
+    def margin(self) -> int:
+        """Where the run's first line begins, behind a form feed (which is no part of any statement)."""
+        begin = self.outline.source.line_start(self.full_start)
+        return begin + self.text[begin : self.full_start].rfind("\f") + 1
 
     @property
     def line_end(self) -> int:
@@ -116,13 +131,13 @@ def _joined(run: Run, filled: Filled) -> str | None:
     return "; ".join(line.strip(BLANKS) for line in filled.text.split("\n"))
 
 
-def _inline_text(run: Run, filled: Filled, *, alone: bool = False) -> str | None:
+def inline_text(run: Run, filled: Filled, *, replacing: bool = False) -> str | None:
     """The one line that the statements make where the run shares its own; None where they need lines of their own.
 
-    ``alone``: they replace the whole block (else a block on its header's line has several statements afterwards).
+    A block on its header's line stays there only where it does not grow.
     """
     if run.inline:
-        return _joined(run, filled) if alone and len(filled.nodes) == 1 else None
+        return _joined(run, filled) if replacing and len(filled.nodes) <= len(run.nodes) else None
     return _joined(run, filled) if run.shares_line else None
 
 
@@ -152,30 +167,45 @@ def replace(run: Run, filled: Filled, edit: int, end: int) -> list[Splice]:
 
     ``end``: where what is replaced ends; behind ``run.end`` where comments behind it are part of ``filled`` already.
     """
-    inline = _inline_text(run, filled, alone=run.is_whole_block)
+    inline = inline_text(run, filled, replacing=True)
     if inline is not None:
         return [Splice(run.start, run.end, inline, edit)]
     leading, core, trailing = _core(filled.text)
     if not run.own_line:
         splices, start, new = _open(run, edit), _left(run), f"\n{leading}{core}"
-    elif leading:
-        splices, start, new = [], run.outline.source.line_start(run.start), leading + core
     else:
-        splices, start, new = [], run.start, core.removeprefix(run.indent)
+        splices = []
+        start, new = own_start(run, run.start, leading, core)
     if run.next_start is not None:
         return [*splices, Splice(start, run.next_start, f"{new}{trailing}\n{run.block_indent}", edit)]
+    return [*splices, up_to_line_end(run, start, new, trailing, edit, end)]
+
+
+def own_start(run: Run, at: int, leading: str, core: str) -> tuple[int, str]:
+    """Where text that takes the place of a run on its own line begins, and that text: ``leading`` blank lines first."""
+    new = core.removeprefix(run.indent)
+    if not leading:
+        return at, new
+    begin = run.outline.source.line_start(at)
+    return begin, f"{leading}{run.text[begin:at]}{new}"
+
+
+def up_to_line_end(run: Run, start: int, new: str, trailing: str, edit: int, end: int) -> Splice:
+    """``new`` in place of all from ``start`` to the run's ``end``, with what else stands on that line.
+
+    A comment there goes behind one that ``new`` ends with, and before the blank lines ``trailing``.
+    """
     tail = run.text[end : run.line_end] if end == run.end else ""
-    commented = _ends_in_comment(core)
+    commented = _ends_in_comment(new)
     if trailing or (commented and tail.strip(BLANKS)):
         if commented and tail.lstrip(BLANKS).startswith(";"):
             tail = tail.replace(";", "", 1)
-        stop = max(run.line_end, end)
-        return [*splices, Splice(start, stop, f"{new}{tail.rstrip(BLANKS)}{trailing}", edit)]
-    return [*splices, Splice(start, end, new, edit)]
+        return Splice(start, max(run.line_end, end), f"{new}{tail.rstrip(BLANKS)}{trailing}", edit)
+    return Splice(start, end, new, edit)
 
 
-def _ends_in_comment(core: str) -> bool:
-    return "#" in core.rpartition("\n")[2] and any(t.kind == "comment" and t.end == len(core) for t in lex(core))
+def _ends_in_comment(text: str) -> bool:
+    return "#" in text.rpartition("\n")[2] and any(t.kind == "comment" and t.end == len(text) for t in lex(text))
 
 
 def replace_elif(run: Run, filled: Filled, edit: int, end: int, unit_text: str) -> list[Splice]:
@@ -197,20 +227,22 @@ def replace_elif(run: Run, filled: Filled, edit: int, end: int, unit_text: str) 
 
 
 def delete(run: Run, edit: int) -> list[Splice]:
-    """Take the run out; the last statement of a block becomes ``pass``."""
+    """Take the run out; where it leaves nothing of a block, ``pass`` takes its place. A form feed stays."""
     source = run.outline.source
     start = run.full_start
-    if run.is_whole_block and not run.elif_arm and name_of(run.owner) != "Module":
+    if run.empties:
         return [Splice(start, run.end, "pass", edit)]
     if run.own_line and run.next_start is not None:
         return [Splice(start, run.next_start, "", edit)]
     if run.own_line:
-        return [Splice(source.line_start(start), behind(run), "", edit)]
+        stop = behind(run)
+        fed = run.margin != source.line_start(start) and run.text[stop - 1 : stop] == "\n"
+        return [Splice(run.margin, stop - fed, "", edit)]
     if run.first == 0:
         assert run.next_start is not None
         return [Splice(start, run.next_start, "", edit)]
-    end = run.end if source.line(start) == source.line(run.end) else run.line_end
-    return [Splice(run.previous_end, end, "", edit)]
+    whole_line = run.next_start is None and source.line(start) != source.line(run.end)
+    return [Splice(run.previous_end, run.line_end if whole_line else run.end, "", edit)]
 
 
 def insert_before(run: Run, filled: Filled, edit: int) -> list[Splice]:
@@ -218,7 +250,7 @@ def insert_before(run: Run, filled: Filled, edit: int) -> list[Splice]:
     if run.own_line:
         start = run.outline.source.line_start(run.full_start)
         return [Splice(start, start, f"{filled.text}\n", edit, 1)]
-    inline = _inline_text(run, filled)
+    inline = inline_text(run, filled)
     if inline is not None:
         return [Splice(run.start, run.start, f"{inline}; ", edit, 1)]
     leading, core, trailing = _core(filled.text)
@@ -228,7 +260,7 @@ def insert_before(run: Run, filled: Filled, edit: int) -> list[Splice]:
 
 def insert_after(run: Run, filled: Filled, edit: int) -> list[Splice]:
     """Put ``filled`` after the run, and after everything that its last block holds."""
-    inline = _inline_text(run, filled) if run.next_start is not None else None
+    inline = inline_text(run, filled) if run.next_start is not None else None
     if inline is not None:
         return [Splice(run.end, run.end, f"; {inline}", edit, -1)]
     splices = _open(run, edit)
@@ -236,10 +268,15 @@ def insert_after(run: Run, filled: Filled, edit: int) -> list[Splice]:
         splices = [Splice(run.colon(), run.start, f"\n{run.block_indent}", edit)]
     if run.next_start is not None:
         return [*splices, Splice(run.end, run.next_start, f"\n{filled.text}\n{run.block_indent}", edit)]
+    return [*splices, below(run, filled, edit)]
+
+
+def below(run: Run, filled: Filled, edit: int) -> Splice:
+    """The insertion of ``filled`` on lines of its own, below those of the run."""
     position = behind(run)
     if run.text[position - 1 : position] == "\n":
-        return [*splices, Splice(position, position, f"{filled.text}\n", edit, -1)]
-    return [*splices, Splice(position, position, f"\n{filled.text}", edit, -1)]
+        return Splice(position, position, f"{filled.text}\n", edit, -1)
+    return Splice(position, position, f"\n{filled.text}", edit, -1)
 
 
 def behind(run: Run) -> int:
@@ -253,7 +290,7 @@ def behind(run: Run) -> int:
         content = text[at:stop].rstrip("\n")
         bare = content.lstrip(BLANKS)
         if bare:
-            if bare[0] != "#" or len(content) - len(bare) <= len(run.indent):
+            if bare[0] != "#" or len(indentation(content)) <= len(run.indent):
                 break
             position = stop
         at = stop

@@ -32,7 +32,9 @@ class Capture(NamedTuple):
     ``$X``, a plural (``arguments``, ``elements``, ``statements`` ...) for ``$$$XS``. ``nodes`` are its nodes
     (:class:`~patchkit.edit.shape.Group` for pieces without one; a name as ``ast.Name``). ``span`` is its text, empty
     where ``$$$XS`` matched nothing; ``exact`` is False where its place in the text could not be made sure of.
-    ``outer`` is the span of an expression with the parentheses that stand around it, None if none do.
+    ``outer`` is more of the text, for a template that has a place for it: an expression with the parentheses around
+    it; a list that is all of its brackets' with everything between those, another with the comments at its ends; the
+    one ``if`` that an ``elif`` is from that word on. None where there is no more.
     """
 
     kind: str
@@ -279,9 +281,10 @@ class Locator:
         if kind == "cases":
             return Capture(kind, nodes, self._cases(binding))
         if kind == "statements":
-            return Capture(kind, nodes, self.statements(binding.siblings, binding.start, binding.stop))
+            span = self.statements(binding.siblings, binding.start, binding.stop)
+            return Capture(kind, nodes, span, True, self._arm(span, binding))
         if not nodes:
-            return Capture(kind, nodes, Span(0, 0))
+            return Capture(kind, nodes, Span(0, 0), True, self._fringe(None, binding) if literal is None else None)
         try:
             first = self.piece(binding.siblings[binding.start], binding.container, binding.field)
             last = self.piece(binding.siblings[binding.stop - 1], binding.container, binding.field)
@@ -290,7 +293,82 @@ class Locator:
                 raise
             return Capture(kind, nodes, self.own(literal), False)
         span = Span(first.start, last.end)
-        return Capture(kind, nodes, span, literal is None or self._is_list(span, nodes))
+        if literal is not None:
+            return Capture(kind, nodes, span, self._is_list(span, nodes))
+        if kind == "decorators":
+            return Capture(kind, nodes, Span(span.start, self._comments_behind(span.end, binding)))
+        return Capture(kind, nodes, span, True, self._fringe(span, binding))
+
+    def _comments_behind(self, end: int, binding: Binding) -> int:
+        """``end`` of some decorators, moved behind the comments that follow up to the next decorator or the ``def``."""
+        container, stop = binding.container, binding.stop
+        if stop < len(binding.siblings):
+            limit = self._decorator(binding.siblings[stop]).start
+        else:
+            limit = self.source.position(container.lineno, container.col_offset)
+        return max([end, *(token.end for token in lex(self.text, end, limit) if token.kind == "comment")])
+
+    def _brackets(self, container: Any, field: str) -> Span | None:
+        """What stands between the brackets of a container's list, None where it has none."""
+        tokens, low, high = self._bounds(container, field)
+        if low < 0 and name_of(container) in ("ImportFrom", "With", "AsyncWith"):
+            high = len(tokens) - (1 if name_of(container) == "ImportFrom" else 2)
+            low = matching(tokens, high) if tokens[high].text == ")" else -1
+            if tokens[low - 1].text not in ("import", "with"):
+                return None
+        return Span(tokens[low].end, tokens[high].start) if low >= 0 else None
+
+    def _fringe(self, span: Span | None, binding: Binding) -> Span | None:
+        """All between the brackets, for all that is there; for a part of it ``span`` with its comments, if any.
+
+        Those behind its last line and its comma, and those on lines of their own above it (next to a bracket, all).
+        """
+        container, field, siblings = binding.container, binding.field, binding.siblings
+        start, stop = binding.start, binding.stop
+        try:
+            within = self._brackets(container, field)
+            if within is None or stop - start == len(siblings):
+                return within
+            if span is None:
+                return None
+            before = self.piece(siblings[start - 1], container, field).end if start else within.start
+            after = self.piece(siblings[stop], container, field).start if stop < len(siblings) else within.end
+        except (IndexError, ValueError, AttributeError):
+            return None
+        begin, end = span
+        own_line = not start
+        above = lex(self.text, before, span.start)
+        comma = next((index for index, token in enumerate(above) if token.text == ","), -1)
+        for token in above[comma + 1 :]:
+            if token.kind == "newline" and not own_line:
+                own_line, before = True, token.start
+            elif token.kind == "comment" and own_line:
+                begin = before
+                break
+        for token in lex(self.text, span.end, after):
+            if token.kind == "newline" and stop < len(siblings):
+                break
+            if token.kind == "comment":
+                end = token.end
+        return Span(begin, end) if (begin, end) != span else None
+
+    def _arm(self, span: Span, binding: Binding) -> Span | None:
+        """An ``elif`` arm that is all of an ``else`` from that word, or the comments right above it, on."""
+        outline, source = self.outline, self.source
+        if binding.field != "orelse" or binding.stop - binding.start != 1 or not outline.is_elif(binding.nodes[0]):
+            return None
+        begin = span.start
+        width = begin - source.line_start(begin)
+        line = source.line(begin) - 1
+        while line >= 1:
+            content = source.line_text(line)
+            bare = content.lstrip(BLANKS)
+            if bare and bare[0] != "#":
+                break
+            if bare and len(content) - len(bare) <= width:
+                begin = source.starts[line - 1] + len(content) - len(bare)
+            line -= 1
+        return Span(begin, span.end)
 
     def _is_list(self, span: Span, nodes: tuple[Any, ...]) -> bool:
         """True where the text of ``span`` is that list of arguments (for code within f-strings)."""

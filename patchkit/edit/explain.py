@@ -8,10 +8,13 @@ in column 1 and may go over several lines, so the lines must be printed without 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from patchkit.edit import forms, nearmiss, uniqueness
+from patchkit.edit.remedies import PLACES as PLACE_LIMIT
+from patchkit.edit.remedies import REMEDY_LIMIT, Remedies
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
@@ -22,10 +25,8 @@ if TYPE_CHECKING:
     from patchkit.edit.outline import Outline, Parse
     from patchkit.edit.pattern import Pattern
 
-PLACE_LIMIT = 8
 NAMED_LIMIT = 200  # beyond the places shown with context, these are named by line and scope
 OUTSIDE_LIMIT = 5
-REMEDY_LIMIT = 3
 TOML_LINES = 40
 """A longer text is not printed as a remedy, only named; the data holds it."""
 SEARCH_BYTES = 64_000_000
@@ -57,20 +58,23 @@ class Problem(NamedTuple):
 class Diagnosis(NamedTuple):
     """``lines`` for people, and the same as JSON values.
 
-    ``data`` always has ``found``, ``expected``, ``places``, ``outside``, ``candidates``, ``elsewhere``, ``forms`` and
-    ``suggestions``. Its ``text`` and ``diff`` are escaped for display; every ``find`` and ``match`` is exact.
+    ``data`` always has ``found``, ``expected``, ``places``, ``outside``, ``candidates``, ``elsewhere``, ``forms``,
+    ``literals`` and ``suggestions``. Its ``text`` and ``diff`` are escaped for display; every ``find`` and ``match`` is
+    exact.
     """
 
     lines: list[str]
     data: dict[str, Any]
 
 
-class _Report:
+class Report:
+    """A diagnosis in the making."""
+
     def __init__(self, problem: Problem, found: int) -> None:
         self.problem = problem
         self.lines: list[str] = []
         self.data: dict[str, Any] = {"found": found, "expected": problem.expected}
-        for key in ("places", "outside", "candidates", "elsewhere", "forms", "suggestions"):
+        for key in ("places", "outside", "candidates", "elsewhere", "forms", "literals", "suggestions"):
             self.data[key] = []
 
     def where(self, position: int) -> str:
@@ -79,15 +83,18 @@ class _Report:
         return f" in {escape(name)}" if name else ""
 
     def scope(self, position: int) -> str:
+        """The qualified name around ``position``, "" at module level."""
         return self.problem.outline.scope_at(position) if self.problem.outline is not None else ""
 
     def place(self, span: Span) -> dict[str, Any]:
+        """A match as JSON values."""
         source = self.problem.source
         line, column = source.line(span.start), source.column(span.start)
         text = quote(source.line_text(line), column).strip()
         return {"line": line, "column": column, "scope": self.scope(span.start), "text": text}
 
     def suggest(self, **remedy: Any) -> None:
+        """Note a remedy, as JSON values, once."""
         if remedy not in self.data["suggestions"]:
             self.data["suggestions"].append(remedy)
 
@@ -102,6 +109,7 @@ class _Report:
             self.lines += lines
 
     def done(self) -> Diagnosis:
+        """The diagnosis."""
         return Diagnosis(self.lines, self.data)
 
 
@@ -123,7 +131,7 @@ def explain_none(
         other_versions: Version specifiers of the target for which the patch has other edits.
         budget: How many bytes of ``siblings`` to search.
     """
-    report = _Report(problem, 0)
+    report = Report(problem, 0)
     covered, close = _same_elsewhere_in_file(report, ())
     places, complete = nearmiss.elsewhere(problem, siblings(), budget)
     if report.lines and not (places and places[0].whole):
@@ -138,6 +146,7 @@ def explain_none(
             report.lines.append("  if the code has moved, change `file` (and `scope`)")
     if not complete:
         report.lines.append(f"only the first {budget // 1_000_000} MB of the other files were searched")
+    _in_literals(report)
     if not close:
         _similar(report, covered)
     if other_versions:
@@ -146,7 +155,7 @@ def explain_none(
     return report.done()
 
 
-def _same_elsewhere_in_file(report: _Report, found: Sequence[Span]) -> tuple[list[Span], bool]:
+def _same_elsewhere_in_file(report: Report, found: Sequence[Span]) -> tuple[list[Span], bool]:
     """Where else the anchor is, where it is in another form, where in other formatting.
 
     Returns the places that were spoken of, and whether one lies where the anchor was searched: then that says it all.
@@ -169,7 +178,7 @@ def _same_elsewhere_in_file(report: _Report, found: Sequence[Span]) -> tuple[lis
     return covered, reformatted or any(inside_any(report.problem.regions, form.span) for form in others)
 
 
-def _outside(report: _Report, span: Span) -> None:
+def _outside(report: Report, span: Span) -> None:
     problem, source = report.problem, report.problem.source
     report.data["outside"].append(report.place(span))
     at = f"the anchor stands at line {source.line(span.start)}{report.where(span.start)}"
@@ -197,7 +206,7 @@ def _fits(problem: Problem, scope: str | None, inside: str | None) -> bool:
     return accepts(problem.expected, len(hits(problem, regions_of(problem, scope, inside))))
 
 
-def _other_scope(report: _Report, span: Span) -> None:
+def _other_scope(report: Report, span: Span) -> None:
     problem = report.problem
     if "scope" not in problem.settable or uniqueness.has_neighbours(problem):
         return
@@ -215,7 +224,7 @@ def _other_scope(report: _Report, span: Span) -> None:
         report.suggest(scope=None)
 
 
-def _other_inside(report: _Report, span: Span) -> None:
+def _other_inside(report: Report, span: Span) -> None:
     problem = report.problem
     if "inside" not in problem.settable or uniqueness.has_neighbours(problem):
         return
@@ -240,7 +249,7 @@ _FORM_REASONS = {
 }
 
 
-def _form(report: _Report, form: forms.Form) -> None:
+def _form(report: Report, form: forms.Form) -> None:
     problem, source = report.problem, report.problem.source
     line = source.line(form.span.start)
     within = inside_any(problem.regions, form.span)
@@ -262,7 +271,7 @@ def _form(report: _Report, form: forms.Form) -> None:
         before = quote(source.text[form.span.start : source.text.index(problem.anchor, form.span.start)]).strip()
         head += f"the anchor ends in a line break, so it must begin where a line does; here `{before}` is before it"
     else:
-        head += f"the same text but for {form.kind}{_detail(form.kind, problem.anchor, form.text)}"
+        head += f"the same text but for {form.kind}{forms.detail(form.kind, problem.anchor, form.text)}"
     possible = within or ("scope" in problem.settable and not uniqueness.has_neighbours(problem))
     if possible and accepts(problem.expected, count):
         report.lines.append(f"{head}; write:")
@@ -277,32 +286,11 @@ def _form(report: _Report, form: forms.Form) -> None:
     report.toml(problem.key or problem.kind, form.text)
 
 
-def _detail(kind: str, anchor: str, found: str) -> str:
-    """Of the first line indented otherwise: how in the anchor, and how in the file."""
-    if kind == "final line break":
-        return " (the file's last line has none)"
-    if "indentation" in kind:
-        for ours, theirs in zip(anchor.split("\n"), found.split("\n"), strict=False):
-            a, b = (line[: len(line) - len(line.lstrip())] for line in (ours, theirs))
-            if a != b and ours.strip():
-                return f" (anchor: {_blanks(a)}, file: {_blanks(b)})"
-    return ""
-
-
-def _blanks(text: str) -> str:
-    if not text:
-        return "none"
-    kinds = {" ": "space", "\t": "tab"}
-    if len(set(text)) == 1 and text[0] in kinds:
-        return f"{len(text)} {kinds[text[0]]}{'s' if len(text) > 1 else ''}"
-    return f"'{escape(text)}'"
-
-
 def _times(count: int) -> str:
     return {0: "nowhere", 1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def _reformatted(report: _Report, covered: Sequence[Span]) -> bool:
+def _reformatted(report: Report, covered: Sequence[Span]) -> bool:
     problem, source = report.problem, report.problem.source
     pattern, spans = forms.reformatted(problem)
     fresh = [span for span in spans if not any(span.start < c.end and c.start < span.end for c in covered)]
@@ -330,7 +318,28 @@ def _unless(problem: Problem, count: int) -> str:
     return "" if accepts(problem.expected, count) else f" (matches {_times(count)}, expected {problem.expected})"
 
 
-def _similar(report: _Report, covered: Sequence[Span]) -> None:
+def _in_literals(report: Report) -> None:
+    """Where a syntax pattern stands as text only, and how to reach it there."""
+    problem, source = report.problem, report.problem.source
+    for kind, span in forms.in_literals(problem):
+        line = source.line(span.start)
+        within = inside_any(problem.regions, span)
+        report.data["literals"].append({"kind": kind, "line": line, "scope": report.scope(span.start)})
+        outside = "" if within else ", outside of where it is searched"
+        at = f"it stands at line {line}{report.where(span.start)}{outside}, in a {kind}"
+        report.lines.append(f"{at}, where a syntax pattern does not look")
+        text = source.text[span.start : span.end]
+        if (
+            within
+            and problem.key in (None, "match")
+            and accepts(problem.expected, len(find_text(source, text, problem.regions)))
+        ):
+            report.lines.append("  to edit it there, write a text edit, without `match`:")
+            report.toml("find", text)
+            report.suggest(find=text)
+
+
+def _similar(report: Report, covered: Sequence[Span]) -> None:
     problem, source = report.problem, report.problem.source
     candidates = nearmiss.nearest(problem, exclude=covered)
     if report.data["outside"]:
@@ -361,14 +370,20 @@ def _similar(report: _Report, covered: Sequence[Span]) -> None:
 
 def explain_many(problem: Problem, found: Sequence[Span]) -> Diagnosis:
     """Show each match with what makes it the only one; where more are expected, also what comes near."""
-    report = _Report(problem, len(found))
+    report = Report(problem, len(found))
     source = problem.source
     report.data["places"] += [report.place(span) for span in found[:NAMED_LIMIT]]
-    for span in found[:PLACE_LIMIT]:
-        report.lines.append(f"line {source.line(span.start)}{report.where(span.start)}:")
+    on_line = Counter(source.line(span.start) for span in found)
+    names = [
+        f"line {source.line(span.start)}"
+        + (f", column {source.column(span.start)}" if on_line[source.line(span.start)] > 1 else "")
+        for span in found[:NAMED_LIMIT]
+    ]
+    for title, span in zip(names, found[:PLACE_LIMIT], strict=False):
+        report.lines.append(f"{title}{report.where(span.start)}:")
         report.lines += uniqueness.excerpt(source, span)
-    for span in found[PLACE_LIMIT:NAMED_LIMIT]:
-        report.lines.append(f"line {source.line(span.start)}{report.where(span.start)}")
+    for title, span in list(zip(names, found, strict=False))[PLACE_LIMIT:]:
+        report.lines.append(f"{title}{report.where(span.start)}")
     if len(found) > NAMED_LIMIT:
         report.lines.append(f"and {len(found) - NAMED_LIMIT} more")
     least = int(problem.expected.rstrip("+"))
@@ -377,8 +392,9 @@ def explain_many(problem: Problem, found: Sequence[Span]) -> Diagnosis:
         if not close:
             _similar(report, covered)
     elif least == 1:
-        for number, span in enumerate(found[:PLACE_LIMIT], 1):
-            _make_unique(report, number, span, len(found))
+        remedies = Remedies(report, found)
+        for number, title in enumerate(names[:PLACE_LIMIT], 1):
+            remedies.make_unique(number, f"to mean only {title}: ")
     elif least > 1 and "scope" in problem.settable:
         name = uniqueness.counting_scope(problem, found[:PLACE_LIMIT])
         if name is not None:
@@ -389,45 +405,6 @@ def explain_many(problem: Problem, found: Sequence[Span]) -> Diagnosis:
         report.lines.append(f"to mean {every}: count = {len(found)}")
         report.suggest(count=len(found))
     return report.done()
-
-
-def _make_unique(report: _Report, number: int, span: Span, total: int) -> None:
-    problem = report.problem
-    line = problem.source.line(span.start)
-    head = f"to mean only line {line}: "
-    if "scope" in problem.settable:
-        scope = uniqueness.unique_scope(problem, span)
-        if scope is not None:
-            report.lines.append(f"{head}scope = {uniqueness.toml_string(scope)}")
-            report.suggest(place=number, scope=scope)
-            return
-    if number > REMEDY_LIMIT:
-        return
-    if problem.kind == "find":
-        context = uniqueness.unique_context(problem, span)
-        if context is not None:
-            more = _and(_lines(context.above, "above"), _lines(context.below, "below")) or "its whole line"
-            report.lines.append(f"{head}anchor it with {more} (and repeat in `replace` what is to stay):")
-            report.toml(problem.key or "find", context.text)
-            report.suggest(place=number, find=context.text)
-            return
-    elif "inside" in problem.settable:
-        header = uniqueness.unique_inside(problem, span)
-        if header is not None:
-            report.lines.append(f"{head}inside = {uniqueness.toml_string(header)}")
-            report.suggest(place=number, inside=header)
-            return
-    if "nth" in problem.settable:
-        report.lines.append(f"{head}count = {total} and nth = {number}")
-        report.suggest(place=number, count=total, nth=number)
-
-
-def _lines(count: int, where: str) -> str:
-    return f"{count} more {'line' if count == 1 else 'lines'} {where}" if count else ""
-
-
-def _and(*parts: str) -> str:
-    return " and ".join(part for part in parts if part)
 
 
 # -- a scope or a header that is not there -----------------------------------------------------------------------------

@@ -6,11 +6,12 @@ needs none.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from patchkit.edit.indent import BLANKS, reindent, shift
-from patchkit.edit.lexer import CLOSING, OPENING, LexError, code_tokens, lex
+from patchkit.edit.lexer import CLOSING, OPENING, LexError, Token, code_tokens, lex
 from patchkit.edit.metavars import Slot
 from patchkit.edit.pattern import PARSE_ERRORS, Parse
 from patchkit.edit.shape import name_of, same
@@ -61,14 +62,21 @@ def _parse(text: str, parse: Parse) -> list[Any] | None:
 
 
 class _How(NamedTuple):
-    """Ways to fill that few templates need: a comma kept for a tuple of one, a list of names in parentheses."""
+    """Ways to fill that few templates need: a comma kept for a tuple of one, a list of names in parentheses.
+
+    ``whole``: what a capture has around it (see :class:`~patchkit.edit.captures.Capture`) comes along unchanged where
+    the template has it alone in such a place. Otherwise of that only the ``comments`` do.
+    """
 
     comma: bool = False
     brackets: bool = False
+    whole: bool = True
+    comments: bool = True
 
 
-_PLAIN = _How()
-_HOW = (_PLAIN, _How(comma=True), _How(brackets=True), _How(comma=True, brackets=True))
+_HOW = tuple(_How(c, b, w) for b in (False, True) for c in (False, True) for w in (True, False))
+_BARE = _How(whole=False, comments=False)
+"""Not a way to fill a template, since it loses comments, but to learn whether a capture needs parentheses."""
 
 
 def _settle(
@@ -85,7 +93,7 @@ def _settle(
     skeleton = reindent(_own_lines(template, builder.roles), indent, unit)
     slots = list(template.slots.values())
 
-    def attempt(parenthesised: set[str], chosen: list[Slot], expected: list[Any], how: _How = _PLAIN) -> str | None:
+    def attempt(parenthesised: set[str], chosen: list[Slot], expected: list[Any], how: _How) -> str | None:
         text = _Filler(skeleton, chosen, builder.roles, pieces, parenthesised, how).text()
         if not expected and not text.strip():
             return text
@@ -94,21 +102,22 @@ def _settle(
         body = read(text)
         return text if body is not None and same(expected, body) else None
 
-    text = attempt(_laid_out(skeleton, slots, builder, pieces) if lines_own else set(), slots, nodes)
+    laid_out = _laid_out(skeleton, slots, builder, pieces) if lines_own else set()
+    text = next((done for how in _HOW[:2] if (done := attempt(laid_out, slots, nodes, how)) is not None), None)
     if text is None:
         needed = set()
         for slot in slots:
             if slot.identifier in builder.loose:
                 partial = Builder(template, pieces, [slot.identifier]).statements()
-                if attempt(set(), [slot], partial) is None:
+                if attempt(set(), [slot], partial, _BARE) is None:
                     needed.add(slot.identifier)
         ways = [(chosen, how) for how in _HOW for chosen in (needed, set(builder.loose))]
         text = next((done for chosen, how in ways if (done := attempt(chosen, slots, nodes, how)) is not None), None)
     if text is None:
-        shown = _Filler(skeleton, slots, builder.roles, pieces, set(), _PLAIN).text()
+        shown = _Filler(skeleton, slots, builder.roles, pieces, set(), _HOW[1]).text()
         raise wrong(
             f"the template cannot hold what was captured; filled, it reads:\n{shown}",
-            "quotes, f-strings and code over several lines do not fit everywhere: change the template",
+            "quotes, f-strings, comments and code over several lines do not fit everywhere: change the template",
         )
     return Filled(text, nodes)
 
@@ -118,7 +127,7 @@ def _laid_out(skeleton: str, slots: list[Slot], builder: Builder, pieces: Mappin
     kept = {
         slot.identifier
         for slot in slots
-        if slot.identifier in builder.loose and pieces[slot.name or ""].outer and "\n" in pieces[slot.name or ""].text
+        if slot.identifier in builder.loose and _in_parentheses(pieces[slot.name or ""])
     }
     if not kept:
         return kept
@@ -129,6 +138,10 @@ def _laid_out(skeleton: str, slots: list[Slot], builder: Builder, pieces: Mappin
         elif depth:
             kept.discard(token.text)
     return kept
+
+
+def _in_parentheses(piece: Piece) -> bool:
+    return piece.kind == "expression" and piece.outer is not None and "\n" in piece.text
 
 
 def _own_lines(template: Template, roles: Mapping[str, str]) -> str:
@@ -178,6 +191,7 @@ class _Filler:
         self.parenthesised = parenthesised
         self.how = how
         self.edits: list[tuple[int, int, str]] = []
+        self._tokens: list[Token] | None = None
 
     def text(self) -> str:
         """The filled text."""
@@ -189,15 +203,17 @@ class _Filler:
             end = start + len(slot.code)
             if role in ("statements", "cases", "decorators"):
                 self._lines(role, piece, start, end)
+            elif self.how.whole and self._whole(role, piece, start, end):
+                continue
             elif not piece.nodes:
                 empty.append((slot, start))
             else:
-                if self.how.brackets and role in ("names", "with items") and "\n" in piece.text:
-                    self._bracket(start)
                 text = piece.text
                 if slot.identifier in self.parenthesised:
-                    text = piece.outer or f"({text})"
-                self.edits.append((start, end, text))
+                    text = piece.outer if piece.kind == "expression" and piece.outer else f"({text})"
+                several_lines = self._with_comments(piece, text, start, end)
+                if self.how.brackets and role in ("names", "with items") and several_lines:
+                    self._bracket(start)
         if empty:
             self._leave_out(empty)
         out, at = [], 0
@@ -206,12 +222,93 @@ class _Filler:
             at = max(at, end)
         return "".join([*out, self.skeleton[at:]])
 
+    # -- lists ---------------------------------------------------------------------------------------------------
+
+    def _around(self, start: int, end: int) -> tuple[list[Token], int, int]:
+        """The tokens of the skeleton, and the indices of those next to ``start`` and ``end``."""
+        if self._tokens is None:
+            self._tokens = code_tokens(lex(self.skeleton))
+        first = bisect_left(self._tokens, start, key=lambda token: token.start)
+        return self._tokens, first - 1, bisect_left(self._tokens, end, key=lambda token: token.start)
+
+    def _whole(self, role: str, piece: Piece, start: int, end: int) -> bool:
+        """Put all that stood between the brackets of a list between those of the template; False where it cannot be."""
+        if piece.outer is None or piece.kind == "expression" or _ends_in_comment(piece.outer):
+            return False
+        tokens, before, after = self._around(start, end)
+        opening = tokens[before].text if before >= 0 else ""
+        words = [token.text for token in tokens[after : after + 2]]
+        close = OPENING.get(opening)
+        comma = words[:1] == [","]
+        if close is not None and words[comma:][:1] == [close]:
+            left, right = tokens[before].end, tokens[after + comma].start
+            if "\n" in self.skeleton[left:right]:  # the template has a layout of its own
+                return False
+            text = piece.outer
+            code = code_tokens(lex(text))
+            if comma and code and code[-1].text != ",":
+                text = f"{text[: code[-1].end]},{text[code[-1].end :]}"
+            self.edits.append((left, right, text))
+            return True
+        ends = self.skeleton[end:].lstrip(BLANKS)[:1]
+        names = role == "names" and opening == "import" and ends in ("", "\n", "#", ";")
+        if names or (role == "with items" and opening == "with" and ends == ":"):
+            self.edits.append((start, end, f"({piece.outer})"))
+            return True
+        return False
+
+    def _with_comments(self, piece: Piece, text: str, start: int, end: int) -> bool:
+        """Put a capture with the comments at its ends, which may break lines; True where it is more than one line."""
+        lead, trail = _comments(piece) if self.how.comments else ("", "")
+        line = self.skeleton.rfind("\n", 0, start) + 1
+        margin = self.skeleton[line:start]
+        indent = margin[: len(margin) - len(margin.lstrip(BLANKS))]
+        if lead and margin == indent:
+            lead = lead.lstrip(BLANKS + "\n")
+        elif lead:
+            start = line + len(margin.rstrip(BLANKS))
+        text = lead + text
+        self.edits.append((start, end, text))
+        if trail:
+            inner = text[text.rfind("\n") + 1 :] if "\n" in text else ""
+            inner = inner[: len(inner) - len(inner.lstrip(BLANKS))] or f"{indent}    "
+            tokens, _, after = self._around(start, end)
+            if after < len(tokens) and tokens[after].text == ",":
+                end = tokens[after].end
+            rest = self.skeleton[end:]
+            bare = rest.lstrip(BLANKS)
+            if bare[:1] not in ("", "\n", "#"):
+                trail += "\n" + (indent if bare[0] in CLOSING else inner)
+                self.edits.append((end, end + len(rest) - len(bare), trail))
+            else:
+                self.edits.append((end, end, trail))
+        return "\n" in text or bool(trail)
+
+    # -- lines ---------------------------------------------------------------------------------------------------
+
+    def _arm(self, piece: Piece, begin: int, start: int, end: int) -> bool:
+        """Put an ``elif`` in the place of an ``else:`` that has nothing else below it; False where there is none."""
+        above = self.skeleton.rfind("\n", 0, max(begin - 1, 0)) + 1
+        header = self.skeleton[above:begin]
+        indent = header[: len(header) - len(header.lstrip(BLANKS))]
+        own = self.skeleton[begin:start]
+        if piece.outer is None or header.strip() != "else:" or own.strip(BLANKS) or len(own) <= len(indent):
+            return False
+        line_end, *below = self.skeleton[end:].split("\n")
+        following = next((line for line in below if line.strip()), "")
+        if line_end.strip() or len(following) - len(following.lstrip(BLANKS)) > len(indent):
+            return False
+        self.edits.append((above + len(indent), end, shift(piece.outer, piece.indent, indent)))
+        return True
+
     def _lines(self, role: str, piece: Piece, start: int, end: int) -> None:
         begin = self.skeleton.rfind("\n", 0, start) + 1
         indent = self.skeleton[begin:start]
         if role == "decorators":
             indent = indent[: len(indent) - len(indent.lstrip(BLANKS))]
             start = begin + len(indent)
+        if role == "statements" and self.how.whole and self._arm(piece, begin, start, end):
+            return
         if piece.nodes:
             self.edits.append((start, end, shift(piece.text, piece.indent, indent)))
             return
@@ -284,6 +381,25 @@ class _Filler:
                 self.edits.append((left, end, ""))
             else:
                 self.edits.append((start, end, ""))
+
+
+def _comments(piece: Piece) -> tuple[str, str]:
+    """What stands before and behind a list with comments in it, without the comma; "" where there is none."""
+    if piece.outer is None or piece.kind == "expression":
+        return "", ""
+    tokens = lex(piece.outer)
+    code = [token for token in code_tokens(tokens) if piece.outer.startswith(piece.text, token.start)]
+    if not code:
+        return "", ""
+    begin, end = code[0].start, code[0].start + len(piece.text)
+    lead = piece.outer[:begin] if any(token.kind == "comment" for token in tokens if token.start < begin) else ""
+    last = max((token.end for token in tokens if token.kind == "comment"), default=0)
+    trail = ""
+    for token in tokens:
+        if end <= token.start < last:
+            trail += "" if token.text == "," else piece.outer[end : token.end]
+            end = token.end
+    return lead, trail
 
 
 def _ends_in_comment(text: str) -> bool:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
-from patchkit.edit.uniqueness import inside_any
+from patchkit.edit.uniqueness import escape, inside_any
+from patchkit.errors import PlanError
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -229,6 +230,27 @@ _RELAX: dict[str, Callable[[str], str]] = {
 }
 
 
+def detail(kind: str, anchor: str, found: str) -> str:
+    """Of the first line indented otherwise: how in the anchor, and how in the file."""
+    if kind == "final line break":
+        return " (the file's last line has none)"
+    if "indentation" in kind:
+        for ours, theirs in zip(anchor.split("\n"), found.split("\n"), strict=False):
+            a, b = (line[: len(line) - len(line.lstrip())] for line in (ours, theirs))
+            if a != b and ours.strip():
+                return f" (anchor: {_blanks(a)}, file: {_blanks(b)})"
+    return ""
+
+
+def _blanks(text: str) -> str:
+    if not text:
+        return "none"
+    kinds = {" ": "space", "\t": "tab"}
+    if len(set(text)) == 1 and text[0] in kinds:
+        return f"{len(text)} {kinds[text[0]]}{'s' if len(text) > 1 else ''}"
+    return f"'{escape(text)}'"
+
+
 # -- the same code in other formatting ---------------------------------------------------------------------------------
 
 
@@ -258,8 +280,35 @@ def reformatted(problem: Problem) -> tuple[str, list[Span]]:
     try:
         pattern = compile_pattern(anchor, problem.parse)
         return anchor, [found.span for found in find_pattern(outline, pattern, problem.regions)]
-    except (ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError, PlanError):
         return "", []
+
+
+_METAVARIABLE = re.compile(r"\$\$\$\w*|\$[^\W\d]\w*")
+
+
+def in_literals(problem: Problem) -> list[tuple[str, Span]]:
+    """Where what a syntax pattern is written like stands in a ``string`` or ``comment``: it does not match there."""
+    parts = _METAVARIABLE.split(problem.anchor.strip())
+    if problem.kind != "match" or len("".join(parts).strip()) < 2 or len(parts) > 5:
+        return []
+    from patchkit.edit.lexer import LexError, lex
+
+    wanted = re.compile(".*?".join(map(re.escape, parts)))
+    if wanted.search(problem.source.text) is None:
+        return []
+    try:
+        tokens = lex(problem.source.text)
+    except LexError:
+        return []
+    kinds = {"string": "string", "fmid": "string", "comment": "comment"}
+    found = []
+    for token in tokens:
+        if token.kind in kinds:
+            spans = [Span(token.start + m.start(), token.start + m.end()) for m in wanted.finditer(token.text)]
+            found += [(kinds[token.kind], span) for span in spans]
+    found.sort(key=lambda place: (not inside_any(problem.regions, place[1]), place[1].start))
+    return found[:FORM_LIMIT]
 
 
 def source_slice(source: Source, span: Span) -> Span:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from patchkit.edit.indent import indentation
 from patchkit.edit.lexer import CLOSING, OPENING, lex
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import PARSE_ERRORS, Parse
@@ -74,7 +75,7 @@ def header_of(outline: Outline, owner: Any) -> Header:
     if outline.is_elif(owner):
         return Header(text, Span(span.start + 2, colon), "", ": pass", owner)
     if getattr(owner, "decorator_list", None):
-        indent = outline.indent_of(owner)
+        indent = indentation(outline.indent_of(owner))
         return Header(text, Span(span.start, colon), f"if 1:\n{indent or ' '}" if indent else "", ": pass", owner)
     return Header(text, Span(span.start, colon), "", ": pass", owner)
 

@@ -94,18 +94,17 @@ def _splices(patch: Patch, text: FileText, chosen: Sequence[Chosen]) -> list[Spl
             splices += import_splices(text.outline(), statements, text.parse, imports[0].index)
         except PlanError as error:
             raise _placed(patch, imports[0], source, None, error) from None
-    for item in chosen:
-        if item.edit.match is None:
-            continue
-        from patchkit.edit.rewrite import rewrite
+    matched = [item for item in chosen if item.edit.match is not None]
+    if matched:
+        from patchkit.edit.rewrite import rewrite_all
 
-        for found in item.found:
-            try:
-                splices += rewrite(
-                    text.outline(), found, item.edit.action, item.edit.text, parse=text.parse, edit=item.edit.index
-                )
-            except PlanError as error:
-                raise _placed(patch, item.edit, source, [found], error) from None
+        syntax = [(found, i.edit.action, i.edit.text, i.edit.index) for i in matched for found in i.found]
+        edits = {item.edit.index: item.edit for item in chosen}
+        try:
+            splices += rewrite_all(text.outline(), syntax, parse=text.parse)
+        except PlanError as error:
+            index = error.details["edits"][-1] if error.code == "overlap" else error.details["edit"]
+            raise _placed(patch, edits[index], source, None, error) from None
     return splices
 
 
@@ -114,8 +113,9 @@ def _placed(patch: Patch, edit: Edit, source: Source, found: Sequence[Found] | N
     at = place(patch, "edit", edit.index, edit.action)
     line = error.details.get("line") or (source.line(found[0].span.start) if found else None)
     message = error.message.removeprefix(f"{source.path}: ")
+    here = f" ({source.path}{f', line {line}' if line else ''})"
     return PlanError(
-        f"{at.text}: {message} ({source.path}{f', line {line}' if line else ''})",
+        f"{at.text}: {message}{'' if source.path in message else here}",
         code=error.code,
         hint=error.hint,
         details={"path": source.path, **error.details, **at.details, "line": line},

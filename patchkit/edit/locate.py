@@ -66,6 +66,8 @@ class FileText:
                 tree = self.parse(self.source.text)
             except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
                 reason = f"{error.msg} (line {error.lineno})" if isinstance(error, SyntaxError) else str(error)
+                if isinstance(error, RecursionError | MemoryError):
+                    reason = "it is nested too deeply"
                 self._problem = PlanError(
                     f"{self.source.path}: does not parse: {reason or type(error).__name__}",
                     code="unparsable",
@@ -138,7 +140,7 @@ class Located:
         self, expected: str, siblings: Callable[[], Iterable[tuple[str, bytes]]], other_versions: Sequence[str]
     ) -> Diagnosis:
         """Say why the count is not ``expected`` and what would make it so."""
-        from patchkit.edit.explain import Problem, explain_many, explain_none
+        from patchkit.edit.explain import Diagnosis, Problem, explain_many, explain_none
 
         problem = Problem(
             source=self.text.source,
@@ -154,10 +156,13 @@ class Located:
             key=self.key,
             settable=self._settable(),
         )
-        if self.found:
-            return explain_many(problem, [found.span for found in self.found])
-        others = ((path, data) for path, data in siblings() if path != self.text.source.path)
-        return explain_none(problem, siblings=lambda: others, other_versions=other_versions)
+        try:
+            if self.found:
+                return explain_many(problem, [found.span for found in self.found])
+            others = ((path, data) for path, data in siblings() if path != self.text.source.path)
+            return explain_none(problem, siblings=lambda: others, other_versions=other_versions)
+        except PlanError as error:  # "too ambiguous", where a remedy was to be verified on the whole file
+            return Diagnosis([error.message], {})
 
     def _settable(self) -> tuple[str, ...]:
         """The keys of the patch file that a remedy may name: a neighbour's anchor has none, a condition no ``nth``."""
@@ -171,7 +176,7 @@ def locate(text: FileText, edit: Edit, patch: Patch) -> Located:
 
     Raises:
         AnchorError: The ``scope``, ``inside``, ``after`` or ``before`` is not there, or not once.
-        PatchFileError: ``pattern`` or ``template``: one is wrong whatever the file holds.
+        PatchFileError: ``pattern``, ``template`` or ``add-import``: wrong whatever the file holds.
         PlanError: The file does not parse and the edit needs a tree.
     """
     locator = _Locator(text, patch, "edit", edit.index)
@@ -188,6 +193,7 @@ def locate(text: FileText, edit: Edit, patch: Patch) -> Located:
     if edit.action == "probe":
         found = [Found(span) for span in regions]
     elif edit.action == "add_import":
+        locator.check_imports(edit)
         found = []
     else:
         found = locator.search(edit.find, pattern, regions)
@@ -262,6 +268,15 @@ class _Locator:
             check_template(pattern, edit.action, edit.text, self.text.parse)
         except PlanError as error:
             raise self._wrong(edit.action, error.message, code="template", hint=error.hint) from None
+
+    def check_imports(self, edit: Edit) -> None:
+        from patchkit.edit.imports import check_import
+
+        for statement in edit.imports:
+            try:
+                check_import(statement, self.text.parse)
+            except PlanError as error:
+                raise self._wrong("add_import", error.message, code="add-import", hint=error.hint) from None
 
     def neighbour(self, anchor: str, key: str, regions: Sequence[Span], syntax: bool) -> Span:
         pattern = self.pattern(anchor, key) if syntax else None

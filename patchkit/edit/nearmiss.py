@@ -18,6 +18,7 @@ from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
 from patchkit.edit.uniqueness import Header, escape, headers, inside_any, quote
+from patchkit.errors import PlanError
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _matches_in(problem: Problem, path: str, data: bytes) -> list[int]:
     try:
         outline = Outline(source, problem.parse(source.text))
         found = find_pattern(outline, problem.pattern, [Span(0, len(source.text))])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, PlanError):
         return []
     return [source.line(match.span.start) for match in found]
 

@@ -200,7 +200,7 @@ class Outline:
                 return ""
             stmt = place.siblings[place.position - 1] if place.position else place.parent
         match = _INDENTATION.match(self.source.text, begin)
-        return match.group() if match else ""
+        return match.group().rpartition("\f")[2] if match else ""  # a form feed sets the column to 0
 
     # -- scopes --------------------------------------------------------------------------------------------------
 

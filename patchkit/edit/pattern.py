@@ -137,6 +137,8 @@ def parse_snippet(encoded: Encoded, parse: Parse) -> list[Any]:
     """
     try:
         return parse(encoded.text).body
+    except (RecursionError, MemoryError):
+        raise _too_deep() from None
     except PARSE_ERRORS as error:
         try:
             body = parse(f"(\n{encoded.text}\n)").body
@@ -163,6 +165,17 @@ def compile_pattern(text: str, parse: Parse) -> Pattern:
     except MetavariableError as error:
         raise PatternError(error.message, error.line) from None
     body = parse_snippet(encoded, parse)
+    try:
+        return _compile(text, encoded, body, parse)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> PatternError:
+    return PatternError("it is nested too deeply (a long `a + b + c + ...` nests as well); put $X for a part of it")
+
+
+def _compile(text: str, encoded: Encoded, body: list[Any], parse: Parse) -> Pattern:
     compiler = _Compiler(encoded.slots)
     names = _names(encoded.slots)
     if not body:
@@ -349,3 +362,38 @@ def slots_in(node: Any, slots: dict[str, Slot]) -> Iterator[Slot]:
                 yield slot
         elif isinstance(value, ast.AST) and name_of(value) != "Constant":
             pending += [getattr(value, field, None) for field in value._fields][::-1]
+
+
+def metavariables(item: Any) -> list[str]:
+    """The metavariables of a part of a pattern, once for each place."""
+    names: list[str] = []
+    pending = [item]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, One | Many):
+            names += [part.name] if part.name is not None else []
+        elif isinstance(part, Sequence):
+            pending += part.items
+        elif isinstance(part, Index | Display):
+            pending.append(part.sequence)
+        elif isinstance(part, Dotted):
+            pending += part.parts
+        elif isinstance(part, Node):
+            pending += [value for _, value in part.fields]
+    return names
+
+
+def is_sure(item: Any) -> bool:
+    """True where the item matches a piece of code in one way only: no list in it has two ``$$$``."""
+    pending = [item]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Sequence):
+            if sum(isinstance(element, Many) for element in part.items) > 1:
+                return False
+            pending += part.items
+        elif isinstance(part, Index | Display):
+            pending.append(part.sequence)
+        elif isinstance(part, Node):
+            pending += [value for _, value in part.fields]
+    return True

@@ -13,7 +13,8 @@ from typing import Any
 
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import PARSE_ERRORS, Parse
-from patchkit.edit.rewrite import Change, change_of, rewrite
+from patchkit.edit.rewrite import change_of, rewrite_all
+from patchkit.edit.rewriter import Change
 from patchkit.edit.shape import difference, name_of
 from patchkit.edit.source import Splice
 from patchkit.edit.spans import Found
@@ -56,7 +57,7 @@ def prove(
         PlanError: ``proof``: the trees differ, with the line; ``syntax``: the text does not parse.
     """
     if not complete:
-        splices = [s for found, action, text in edits for s in rewrite(outline, found, action, text, parse=parse)]
+        splices = rewrite_all(outline, [(*edit, 0) for edit in edits], parse=parse)
         result_text = lay(outline.source.text, splices)
     try:
         tree = parse(result_text)

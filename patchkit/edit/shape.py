@@ -207,10 +207,13 @@ def difference(one: Any, other: Any, swapped: Callable[[Any], Any] | None = None
         elif isinstance(a, ast.AST):
             if name_of(a) != name_of(b):
                 return a, b
-            for field in _compared(type(a)):
+            fields = _compared(type(a))
+            if type(b) is not type(a):  # of two Pythons, of which one knows a field that the other does not
+                fields = tuple(dict.fromkeys((*fields, *_compared(type(b)))))
+            for field in fields:
                 x, y = getattr(a, field, None), getattr(b, field, None)
                 # Most leaves are one object in both trees: None, operators, names (which are interned).
-                if x is not y:
+                if x is not y and not (x is None and y == []) and not (y is None and x == []):
                     pairs.append((x, y, ask))
         elif isinstance(a, Group):
             if not isinstance(b, Group) or a.label != b.label:
@@ -224,6 +227,29 @@ def difference(one: Any, other: Any, swapped: Callable[[Any], Any] | None = None
         elif a != b:
             return a, b
     return None
+
+
+def fingerprint(value: Any) -> tuple[Any, ...]:
+    """What two trees (or groups, names, lists of them) have in common if, and only if, they are the same code."""
+    out: list[Any] = []
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, list):
+            out += ("[", len(node))
+            pending += node[::-1]
+        elif isinstance(node, (ast.AST, Group)):
+            if isinstance(node, Group):
+                label, fields = node.label, [(name, part) for name, part in node.fields if name != "arg"]
+            else:
+                label = name_of(node)
+                fields = [(name, getattr(node, name, None)) for name in sorted(_compared(type(node)))]
+            fields = [(name, part) for name, part in fields if part is not None and part != []]
+            out += (label, *(name for name, _ in fields), len(fields))
+            pending += [part for _, part in fields][::-1]
+        else:
+            out += (type(node), repr(node) if isinstance(node, (float, complex)) else node)
+    return tuple(out)
 
 
 def _compared(kind: type[ast.AST]) -> tuple[str, ...]:
@@ -253,3 +279,39 @@ def dotted_name(node: Any) -> str | None:
     if name_of(node) != "Name":
         return None
     return ".".join([node.id, *reversed(parts)])
+
+
+def capture_kind(value: Any) -> str | None:
+    """What a value of the tree can be captured as."""
+    if isinstance(value, Group):
+        return {"param": "parameter", "item": "item", "kwd": "pattern"}.get(value.label)
+    if isinstance(value, str):
+        return None if value == "*" else "name"
+    if not isinstance(value, ast.AST):
+        return None
+    label = name_of(value)
+    if label in ("keyword", "Starred"):
+        return "argument"
+    if is_expression(value):
+        return "expression"
+    if is_statement(value):
+        return "statement"
+    if label in ("TypeVar", "TypeVarTuple", "ParamSpec"):
+        return "type parameter"
+    return "pattern" if label.startswith("Match") else None
+
+
+def plain_name(value: Any) -> tuple[str, Any] | None:
+    """The name that a piece of code is and nothing more, and the node that it stands in (None: the one above)."""
+    if isinstance(value, str):
+        return value, None
+    if isinstance(value, Group):
+        bare = value.label == "param" and not value.get("star")
+        plain = bare and value.get("annotation") is None and value.get("default") is None
+        return (value.get("name"), value.get("arg")) if plain else None
+    label = name_of(value)
+    if label == "MatchAs" and value.pattern is None and value.name is not None:
+        return value.name, value
+    if label == "TypeVar" and value.bound is None and getattr(value, "default_value", None) is None:
+        return value.name, value
+    return None

@@ -36,8 +36,7 @@ class Template(NamedTuple):
 class Piece(NamedTuple):
     """Captured code on its way into a template: what :class:`~patchkit.edit.captures.Capture` says, with its text.
 
-    ``indent`` is the indentation of the line that it began on, ``outer`` an expression's text with the parentheses
-    that stood around it.
+    ``indent`` is the indentation of the line that it began on, ``outer`` the text of the capture's ``outer``.
     """
 
     kind: str
@@ -123,7 +122,10 @@ class Builder:
         Raises:
             PlanError: ``template``: a capture cannot stand where the template has it.
         """
-        return self._list(self.template.body, "statements")
+        try:
+            return self._list(self.template.body, "statements")
+        except RecursionError:
+            raise wrong("the template is nested too deeply", "put a metavariable for a part of it") from None
 
     def _piece(self, slot: Slot) -> Piece | None:
         assert slot.name is not None
@@ -374,7 +376,8 @@ class Builder:
         members = self._members(slot, "elements", node.slice)
         if not members:
             raise wrong(f"{slot.text} stands for nothing here, and the template has it as a subscript")
-        new.slice = members[0] if len(members) == 1 else ast.Tuple(elts=members, ctx=ast.Load())
+        alone = len(members) == 1 and name_of(members[0]) != "Starred"
+        new.slice = members[0] if alone else ast.Tuple(elts=members, ctx=ast.Load())
         return new
 
 

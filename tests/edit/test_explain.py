@@ -337,6 +337,26 @@ def test_a_syntax_pattern() -> None:
     assert [c["line"] for c in diagnosis.data["candidates"]] == [12, 19, 21]
 
 
+def test_a_syntax_pattern_in_a_string_or_a_comment() -> None:
+    text = 'z = """\nu3()\n"""\ndef f():\n    # see u3(1)\n    pass\n'
+    diagnosis = none(make("u3()", text, "match"))
+    assert (
+        shown(diagnosis)
+        == """\
+it stands at line 2, in a string, where a syntax pattern does not look
+  to edit it there, write a text edit, without `match`:
+find = "u3()\""""
+    )
+    assert diagnosis.data["literals"] == [{"kind": "string", "line": 2, "scope": ""}]
+    assert diagnosis.data["suggestions"] == [{"find": "u3()"}]
+    assert none(make("u3($X)", text, "match", scope="f")).lines[0] == (
+        "it stands at line 5 in f, in a comment, where a syntax pattern does not look"
+    )
+    neighbour = none(make("u3()", text, "match", key="after", settable=()))
+    assert neighbour.lines == ["it stands at line 2, in a string, where a syntax pattern does not look"]
+    assert none(make("u3()", "u = 3\n", "match")).lines == ["nothing in the file is like the anchor"]
+
+
 def test_what_is_quoted_cannot_drive_a_terminal() -> None:
     text = "def f():\n    name = fetch('\x1b[2J\u202e', 1)\n"
     diagnosis = none(make("    name = fetch('\x1b[2J\u202e', 2)\n", text))
@@ -444,7 +464,55 @@ def test_nth_where_nothing_else_tells_them_apart_and_eight_places_with_context()
     assert "to mean all 40: count = 40" in text
     # From the first line on, 1 to 5 lines more never end where the file begins.
     assert "to mean only line 1: count = 40 and nth = 1" in text
-    assert "to mean only line 4" not in text
+    assert "to mean only line 8: count = 40 and nth = 8" in text  # every place that is shown
+    assert "to mean only line 9" not in text
+
+
+def test_two_places_on_one_line() -> None:
+    text = "x = f(a) + f(a)\ny = f(a)\n"
+    assert (
+        shown(many(make("f(a)", text)))
+        == """\
+line 1, column 5:
+  > 1 | x = f(a) + f(a)
+    2 | y = f(a)
+line 1, column 12:
+  > 1 | x = f(a) + f(a)
+    2 | y = f(a)
+line 2:
+    1 | x = f(a) + f(a)
+  > 2 | y = f(a)
+to mean only line 1, column 5: count = 3 and nth = 1
+to mean only line 1, column 12: count = 3 and nth = 2
+to mean only line 2: anchor it with its whole line (and repeat in `replace` what is to stay):
+find = '''
+y = f(a)
+'''
+to mean all 3: count = 3"""
+    )
+    assert many(make("f(a)", "x = f(a) + f(a)\n", "match")).lines[-3:-1] == [
+        "to mean only line 1, column 5: count = 2 and nth = 1",
+        "to mean only line 1, column 12: count = 2 and nth = 2",
+    ]
+    assert many(make("f(a)", "x = f(a) + f(a)\n", key="after", settable=())).lines[-4:] == [
+        "to mean only line 1, column 5: anchor it with more of its line (and repeat in `replace` what is to stay):",
+        'after = "f(a) "',
+        "to mean only line 1, column 12: anchor it with more of its line (and repeat in `replace` what is to stay):",
+        'after = "+ f(a)"',
+    ]
+
+
+def test_every_place_that_is_shown_gets_a_remedy_of_its_own() -> None:
+    text = "".join(f"a{number}\nb\nx = 1\n" for number in range(9))
+    diagnosis = many(make("x = 1\n", text))
+    remedies = [remedy for remedy in diagnosis.data["suggestions"] if "place" in remedy]
+    assert [remedy["place"] for remedy in remedies] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [remedy.get("find") for remedy in remedies[:2]] == ["x = 1\na1\n", "x = 1\na2\n"]
+    lines = shown(diagnosis).split("\n")
+    assert len(lines) - lines.index("line 27") <= 40
+    pair = many(make("x = 1\n", "a\nx = 1\nx = 1\nb\n"))
+    texts = [remedy["find"] for remedy in pair.data["suggestions"] if "find" in remedy]
+    assert len(texts) == len(set(texts))
 
 
 def test_inside_tells_syntax_matches_apart() -> None:

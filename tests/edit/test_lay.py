@@ -73,6 +73,7 @@ def test_the_error_names_the_edit_whose_text_cannot_be_encoded() -> None:
         ("match = 'f($X'\nreplace = 'g()'", "pattern"),
         ("match = 'f($X)'\nreplace = 'g($Y)'", "template"),
         ("match = 'f($X)'\nreplace = 'g('", "template"),
+        ("add_import = ['x = 2']", "add-import"),
     ],
 )
 def test_a_wrong_pattern_or_template_is_a_wrong_patch_file(edit: str, code: str) -> None:
@@ -88,3 +89,15 @@ def test_a_probe_counts_definitions() -> None:
     assert "2 definitions are called f in demo/core.py (lines 1, 5), expected 1" in caught.value.message
     file = plan(twice, "probe = 'ran'\nscope = 'f'\ncount = 2")
     assert file.after.count(b"    _patchkit_probe_p_1()\n    return") == 2
+
+
+def test_syntax_edits_of_one_line_are_laid_together() -> None:
+    file = plan("if q:\n    a(); b()\n", "match = 'a()'\ndelete = true", "match = 'b()'\ndelete = true")
+    assert file.after == b"if q:\n    pass\n"
+
+
+def test_an_overlap_names_both_edits() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan("x = f(g(1))\n", "match = 'f($X)'\nreplace = 'h($X)'", "find = 'g(1)'\nreplace = 'g(2)'")
+    assert caught.value.code == "overlap"
+    assert caught.value.details["edits"] == [1, 2]

@@ -6,12 +6,19 @@ import ast
 import sys
 
 import pytest
+from support.interpreters import find_python
 
+from patchkit.edit import unify
 from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import compile_pattern
+from patchkit.edit.shape import fingerprint, same
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Found, Span
+from patchkit.errors import PlanError
+from patchkit.site.environment import from_interpreter
+from patchkit.site.grammar import Grammar
+from patchkit.site.interpreter import ask
 
 
 def find(text: str, pattern: str, regions: list[Span] | None = None) -> list[Found]:
@@ -175,7 +182,7 @@ def test_places(text: str, pattern: str, expected: list[str]) -> None:
         ("x[(a), 1:2]\n", "x[$$$I]", {"I": "(a), 1:2"}),
         ("x[1:2]\n", "x[$I]", {"I": "1:2"}),
         ("(a), b = c\n", "$$$T, b = c", {"T": "(a)"}),
-        ("@(a)\n@b(1)  # c\ndef f(): pass\n", "@$$$D\ndef f(): pass", {"D": "@(a)\n@b(1)"}),
+        ("@(a)\n@b(1)  # c\ndef f(): pass\n", "@$$$D\ndef f(): pass", {"D": "@(a)\n@b(1)  # c"}),
         ("class A(B, *C, k=(D)): pass\n", "class A($$$B): pass", {"B": "B, *C, k=(D)"}),
         ("with (a) as b, c: d\n", "with $$$I, c: d", {"I": "(a) as b"}),
         ("from a import (b as c, d)\n", "from a import $$$N", {"N": "b as c, d"}),
@@ -234,6 +241,123 @@ def test_deep_trees() -> None:
 def test_hard_sequences_are_searched_through() -> None:
     assert captured("f(a, b, b, c, b)\n", "f($$$A, $X, $X, $$$B)") == {"A": "a", "X": "b", "B": "c, b"}
     assert captured("f(a, b)(b)\n", "f($$$, $X, $$$)($X)") == {"X": "b"}
+
+
+@pytest.mark.parametrize(
+    ("count", "text", "pattern", "matches"),
+    [
+        (2000, "x()\n", "x()\n$$$A\ny()", 0),
+        (2000, "x()\n", "x()\n$$$A\nz()\n$$$B\ny()", 0),
+        (1000, "x()\nz()\n", "x()\n$$$A\nz()\n$$$B\ny()", 0),
+        (1000, "x(1)\n", "x($V)\n$$$A\ny($V)", 0),
+        (1000, "x()\n", "def f():\n    $$$A\n    x()\n    $$$B\n    x()\n    $$$C\n    y()", 0),
+    ],
+)  # fmt: skip
+def test_alike_statements_are_not_tried_in_every_combination(
+    count: int, text: str, pattern: str, matches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Not seconds but choices are counted: some for each place at most, where trying every pair takes a million.
+    monkeypatch.setattr(unify, "BUDGET", 3 * count)
+    monkeypatch.setattr(unify, "_ALLOWANCE", 0)
+    body = text * count
+    if pattern.startswith("def"):
+        body = "def f():\n" + "".join(f"    {line}\n" for line in body.split("\n") if line)
+    assert len(find(body, pattern)) == matches
+
+
+def test_alike_arguments_are_not_tried_in_every_combination(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unify, "BUDGET", 1000)
+    different = ", ".join(f"a{number}" for number in range(400))
+    assert find(f"f({different})\n", "f($$$A, $X, $$$B, $X, $$$C)") == []
+    found = find(f"f({different}, a399)\n", "f($$$A, $X, $$$B, $X, $$$C)")
+    assert [len(found[0].captures[name].nodes) for name in "ABC"] == [399, 0, 0]
+
+
+def test_a_failure_under_one_binding_says_nothing_of_another() -> None:
+    text = "x(1)\nx(2)\nz()\ny(2)\n"
+    assert texts(text, "x($V)\n$$$A\nz()\n$$$B\ny($V)") == ["x(2)\nz()\ny(2)"]
+    assert captured("f(a, b, c, d, e, f, g, b, h, g)\n", "f($$$A, $X, $$$B, g, $$$C, $X, $$$D)") == {
+        "A": "a", "X": "b", "B": "c, d, e, f", "C": "", "D": "h, g"}  # fmt: skip
+
+
+def test_what_bindings_must_agree_on_is_found_far_apart() -> None:
+    text = "".join(f"x({number})\n" for number in range(300)) + "".join(f"y({number})\n" for number in (900, 7, 901))
+    assert [match.span.start for match in find(text, "x($V)\n$$$A\ny($V)")] == [text.index("x(7)")]
+
+
+def test_a_pattern_with_too_many_ways_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unify, "BUDGET", 1000)
+    text = "f(" + ", ".join(f"a{number}" for number in range(200)) + ")\n"
+    with pytest.raises(PlanError, match=r"^x\.py: too ambiguous: .* `f\(\$\$\$A, \$\$\$B, ") as caught:
+        find(text, "f($$$A, $$$B, $$$A, $$$B)")
+    assert caught.value.code == "ambiguous"
+    assert "$$$" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "expected"),
+    [
+        ("a[1,]\na[1]\n", "a[$$$I]", ["1,", "1"]),  # a[1,] is no a[1]
+        ("a[()]\na[*b]\n", "a[$$$I]", ["()", "*b"]),
+        ("a[1,]\n", "a[1, $$$I]", []),
+    ],
+)
+def test_a_tuple_of_one_in_a_subscript(text: str, pattern: str, expected: list[str]) -> None:
+    spans = [match.captures["I"].span for match in find(text, pattern)]
+    assert [text[span.start : span.end] for span in spans] == expected
+
+
+class FunctionDef(ast.FunctionDef):
+    """A ``def`` of a Python to come."""
+
+    _fields = (*ast.FunctionDef._fields, "clauses")
+
+
+def newer(clauses: object) -> Outline:
+    """``def f(x): return x`` with a field that patterns parsed here do not know."""
+    text = "def f(x): return x\n"
+    tree = ast.parse(text)
+    node = FunctionDef.__new__(FunctionDef)
+    node.__dict__.update(tree.body[0].__dict__, clauses=clauses)
+    tree.body[0] = node
+    return Outline(Source(text.encode(), path="x.py"), tree)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "count"), [([ast.Name(id="T", ctx=ast.Load())], 0), (ast.Name(id="T"), 0), ([], 1), (None, 1)]
+)
+def test_a_field_of_a_newer_python_that_holds_something_must_be_named(clauses: object, count: int) -> None:
+    for pattern in ("def f(x): return x", "def f($$$P): $$$B", "@$$$D\ndef f($$$P): $$$B"):
+        found = find_pattern(newer(clauses), compile_pattern(pattern, ast.parse), [Span(0, 19)])
+        assert len(found) == count
+    both = newer(clauses).tree, ast.parse("def f(x): return x\n")
+    assert same(*both) is same(*both[::-1]) is (count == 1)
+
+
+def test_a_pattern_of_a_newer_python_matches_a_tree_without_its_fields() -> None:
+    text = "def f(x): return x\n"
+    pattern = compile_pattern("def f($X): return x", lambda _: newer([]).tree)
+    outline = Outline(Source(text.encode(), path="x.py"), ast.parse(text))
+    assert len(find_pattern(outline, pattern, [Span(0, len(text))])) == 1
+
+
+def test_type_parameters_of_the_sites_python_are_not_dropped() -> None:
+    path = find_python("3.12")
+    if path is None:
+        pytest.skip("no Python 3.12")
+    parse = Grammar(from_interpreter(ask(path))).parse
+    text = "def f[T](x: T): return x\ndef f(x: T): return x\n"
+    outline = Outline(Source(text.encode(), path="x.py"), parse(text))
+    whole = [Span(0, len(text))]
+    second = text.index("def f(")
+    for pattern in ("def f(x: T): return x", "def f($$$P): $$$B"):
+        assert [m.span.start for m in find_pattern(outline, compile_pattern(pattern, parse), whole)] == [second]
+    found = find_pattern(outline, compile_pattern("def f[$$$T](x: T): return x", parse), whole)
+    assert [m.span.start for m in found] == [0, second]  # $$$T may be nothing
+    first, other = outline.tree.body
+    assert not same(first, other)
+    assert not same(other, first)
+    assert fingerprint(first) != fingerprint(other)
 
 
 def test_a_place_in_an_f_string_that_cannot_be_told_is_said_so() -> None:

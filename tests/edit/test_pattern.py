@@ -144,3 +144,19 @@ def test_quotes_within_the_braces_of_312() -> None:
 def test_a_string_must_end(text: str) -> None:
     with pytest.raises(LexError):
         lex(text)
+
+
+@pytest.mark.parametrize("terms", [900, 3000])
+def test_too_deep_a_nest_is_called_that(terms: int) -> None:
+    # 900 terms still parse, 3000 not in every Python.
+    with pytest.raises(PatternError, match="nested too deeply") as caught:
+        compile_pattern("x = " + " + ".join(["a"] * terms), ast.parse)
+    assert "recursion" not in str(caught.value)
+
+
+def test_a_parser_out_of_memory_means_too_deep_a_nest() -> None:
+    def parse(_: str) -> ast.Module:
+        raise MemoryError
+
+    with pytest.raises(PatternError, match="nested too deeply"):
+        compile_pattern("((((a))))", parse)

@@ -72,7 +72,7 @@ def test_names() -> None:
             "@d\n# n\ndef f(\n    a,\n) -> x:\n    CALL\n    return a\n",
         ),
         ("def f():\r\n    return 1\r\n", "def f():\n    CALL\n    return 1\n"),
-        ("def f():\n\x0c    x = 'ä'\n    return x\n", "def f():\n\x0c    CALL\n\x0c    x = 'ä'\n    return x\n"),
+        ("def f():\n\x0c    x = 'ä'\n    return x\n", "def f():\n    CALL\n\x0c    x = 'ä'\n    return x\n"),
         # every definition of the name
         (
             "if a:\n    def f(): return 1\nelse:\n    def f():\n        return 2\n",

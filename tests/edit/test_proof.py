@@ -118,6 +118,12 @@ def test_other_edits_in_the_same_file() -> None:
     prove(outline, edits, "x = g(1)\ny = 3\n", ast.parse, complete=False)
 
 
+def test_edits_of_a_shared_line_and_others_in_the_same_file() -> None:
+    outline = outline_of("def f():\n    a(); b()\ny = 2\n")
+    edits = edits_of(outline, ("a()", "delete", ""), ("b()", "delete", ""))
+    prove(outline, edits, "def f():\n    pass\ny = 3\n", ast.parse, complete=False)
+
+
 def stdlib() -> list[Path]:
     """Forty files of the running Python that are not too long to prove dozens of edits on."""
     root = Path(sysconfig.get_paths()["stdlib"])

@@ -307,3 +307,104 @@ def test_an_error_names_the_statement_form() -> None:
 def test_before_may_be_indented() -> None:
     before = "    x = f(1)\n    y\n"
     assert run(before, "f($X)", "replace", "g($X)") == dedent("    x = g(1)\n    y\n")
+
+
+FF = "x = 1\n\fdef f():\n    y = 1\n\fz = 2\n"
+
+# A form feed sets the column to 0 (Python reference, 2.1.8): it is no indentation, and no part of a statement.
+FORM_FEEDS: list[Case] = [
+    ("replace a def", "x = 1\n\fdef f():\n    y = 1\n", "def f():\n    $$$B", "replace", "def g():\n    $$$B", "x = 1\n\fdef g():\n    y = 1\n"),
+    ("replace a line", FF, "z = $V", "replace", "if q:\n    z = $V", "x = 1\n\fdef f():\n    y = 1\n\fif q:\n    z = 2\n"),
+    ("replace with blank lines first", FF, "z = $V", "replace", "\nz = 3", "x = 1\n\fdef f():\n    y = 1\n\n\fz = 3\n"),
+    ("insert before", FF, "z = 2", "insert_before", "q = 1", "x = 1\n\fdef f():\n    y = 1\nq = 1\n\fz = 2\n"),
+    ("insert after", FF, "z = 2", "insert_after", "q = 1", FF + "q = 1\n"),
+    ("insert after a def", FF, "def f(): $$$", "insert_after", "q = 1", "x = 1\n\fdef f():\n    y = 1\nq = 1\n\fz = 2\n"),
+    ("wrap", FF, "z = 2", "wrap", "if q:\n    $$$BODY", "x = 1\n\fdef f():\n    y = 1\n\fif q:\n    z = 2\n"),
+    ("delete", FF, "def f(): $$$", "delete", "", "x = 1\n\f\n\fz = 2\n"),
+    ("delete in a class", "class A:\n    x\n \f    y  # c\n    z\n", "y", "delete", "", "class A:\n    x\n \f\n    z\n"),
+    ("delete the only one", "class A:\n\f    y\n", "y", "delete", "", "class A:\n\f    pass\n"),
+    ("in a class, insert after", "class A:\n    x = 1\n\f    y = 2\n", "y = 2", "insert_after", "q = 1", "class A:\n    x = 1\n\f    y = 2\n    q = 1\n"),
+    ("in a class, insert before", "class A:\n    x = 1\n\f    y = 2\n", "y = 2", "insert_before", "q = 1", "class A:\n    x = 1\n    q = 1\n\f    y = 2\n"),
+    ("in a class, replace", "class A:\n    x = 1\n\f    y = 2\n", "y = 2", "replace", "y = 3\nq = 1", "class A:\n    x = 1\n\f    y = 3\n    q = 1\n"),
+    ("in a class, wrap", "class A:\n\f    y = 2\n    z\n", "y = 2", "wrap", "if q:\n    $$$BODY", "class A:\n\f    if q:\n        y = 2\n    z\n"),
+    ("blanks before it are no indentation", "class A:\n  x\n      \f  y\n", "y", "replace", "if q:\n    y", "class A:\n  x\n      \f  if q:\n    y\n"),
+    ("a block at module level", "x = 1\n\fif a:\n    y = 1\n", "if a: $$$B", "replace", "with w:\n    $$$B", "x = 1\n\fwith w:\n    y = 1\n"),
+    ("decorators", "x\n\f@d(1)\ndef f(): pass\n", "@$$$D\ndef f(): $$$B", "replace", "@$$$D\n@e\ndef f():\n    $$$B", "x\n\f@d(1)\n@e\ndef f():\n    pass\n"),
+    ("decorators that stay", "class A:\n\f    @d\n    def f(self): pass\n", "def f($$$P): $$$B", "replace", "def g($$$P):\n    $$$B", "class A:\n\f    @d\n    def g(self):\n        pass\n"),
+    ("an expression in a decorator", "class A:\n\f    @d(f(1))\n    def g(self): pass\n", "f($X)", "replace", "h($X)", "class A:\n\f    @d(h(1))\n    def g(self): pass\n"),
+    ("a captured block moves", "if a:\n    x\n\n\f    def f():\n        y\n", "if a: $$$B", "replace", "$$$B", "x\n\n\fdef f():\n    y\n"),
+    ("a captured block moves in", "x\n\fif a:\n    y\n\f    z\n", "if a: $$$B", "replace", "if q:\n    if a:\n        $$$B", "x\n\fif q:\n    if a:\n        y\n\f        z\n"),
+    ("an expression over lines", "class A:\n\f    y = f(1)\n", "f($X)", "replace", "g(\n    $X,\n)", "class A:\n\f    y = g(\n        1,\n    )\n"),
+    ("a shared line", "x\n\fa; b\n", "a", "replace", "if q: a", "x\n\fif q: a\nb\n"),
+]  # fmt: skip
+
+NOTHING_CAPTURED: list[Case] = [
+    ("insert after", "a()\nb()\nc()\n", "a()\n$$$M\nb()", "insert_after", "$$$M", "a()\nb()\nc()\n"),
+    ("insert before", "a()\nb()\nc()\n", "a()\n$$$M\nb()", "insert_before", "$$$M", "a()\nb()\nc()\n"),
+    ("insert in an inline block", "if q: a(); b()\n", "a()\n$$$M\nb()", "insert_after", "$$$M", "if q: a(); b()\n"),
+    ("replace all of a block", "if q:\n    a()\n    b()\n", "a()\n$$$M\nb()", "replace", "$$$M", "if q:\n    pass\n"),
+    ("replace a part of a block", "if q:\n    a()\n    b()\n    c()\n", "a()\n$$$M\nb()", "replace", "$$$M", "if q:\n    c()\n"),
+    ("replace at the end", "c()\na()\nb()\n", "a()\n$$$M\nb()", "replace", "$$$M\n", "c()\n"),
+    ("replace everything", "a()\nb()\n", "a()\n$$$M\nb()", "replace", "$$$M", ""),
+    ("replace an inline block", "if q: a(); b()\n", "a()\n$$$M\nb()", "replace", "$$$M", "if q: pass\n"),
+    ("replace on a shared line", "c(); a(); b()\n", "a()\n$$$M\nb()", "replace", "$$$M", "c()\n"),
+    ("a comment is left", "if q:\n    a()\n    b()\n", "a()\n$$$M\nb()", "replace", "# c\n$$$M", "if q:\n    # c\n    pass\n"),
+]  # fmt: skip
+
+TAB = "class A:\n\tdef f(self):\n\t\tx = 1\n"
+TWO = "class A:\n  def f(self):\n    x = 1\n"
+UNITS: list[Case] = [
+    ("tabs in brackets", TAB, "x = 1", "replace", "if k:\n    y = [\n        1,\n    ]", "class A:\n\tdef f(self):\n\t\tif k:\n\t\t\ty = [\n\t\t\t\t1,\n\t\t\t]\n"),
+    ("tabs in brackets in brackets", TAB, "x = 1", "replace", "y = [\n    (\n        1,\n    ),\n]", "class A:\n\tdef f(self):\n\t\ty = [\n\t\t\t(\n\t\t\t\t1,\n\t\t\t),\n\t\t]\n"),
+    ("two spaces in brackets", TWO, "x = 1", "replace", "if k:\n    y = g(\n        1,\n    )", "class A:\n  def f(self):\n    if k:\n      y = g(\n        1,\n      )\n"),
+    ("a template of two spaces", TAB, "x = 1", "replace", "if k:\n  y = [\n    1,\n  ]", "class A:\n\tdef f(self):\n\t\tif k:\n\t\t\ty = [\n\t\t\t\t1,\n\t\t\t]\n"),
+    ("what is left of a level stays", TAB, "x = 1", "replace", "if k:\n    y = [\n          1,\n    ]", "class A:\n\tdef f(self):\n\t\tif k:\n\t\t\ty = [\n\t\t\t\t  1,\n\t\t\t]\n"),
+    ("aligned lines keep their distance", TWO, "x = 1", "replace", "if k:\n    x = g(a,\n          b)", "class A:\n  def f(self):\n    if k:\n      x = g(a,\n            b)\n"),
+    ("a comment in brackets", TAB, "x = 1", "replace", "y = [  # why\n    # one\n    1,\n]", "class A:\n\tdef f(self):\n\t\ty = [  # why\n\t\t\t# one\n\t\t\t1,\n\t\t]\n"),
+    ("backslashes", TAB, "x = 1", "replace", "if k:\n    assert a, \\\n        b", "class A:\n\tdef f(self):\n\t\tif k:\n\t\t\tassert a, \\\n\t\t\t\tb\n"),
+    ("lines of a string", TAB, "x = 1", "replace", "y = g(\n    '''a\n    b''',\n)", "class A:\n\tdef f(self):\n\t\ty = g(\n\t\t\t'''a\n    b''',\n\t\t)\n"),
+    ("an expression", TAB, "1", "replace", "g(\n    1,\n)", "class A:\n\tdef f(self):\n\t\tx = g(\n\t\t\t1,\n\t\t)\n"),
+    ("a file that tells no unit", "x = 1\n", "x = 1", "replace", "y = [\n  1,\n]", "y = [\n  1,\n]\n"),
+]  # fmt: skip
+
+INLINE: list[Case] = [
+    ("a block that does not grow stays on its line", "if a: x; y\n", "x", "replace", "z", "if a: z; y\n"),
+    ("a run that shrinks", "if a: x; y; w\n", "x\ny", "replace", "z", "if a: z; w\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FORM_FEEDS, ids=lambda case: case[0])
+def test_form_feeds(case: Case) -> None:
+    _, before, pattern, action, template, after = case
+    assert run(before, pattern, action, template) == after
+
+
+@pytest.mark.parametrize("case", NOTHING_CAPTURED, ids=lambda case: case[0])
+def test_nothing_captured(case: Case) -> None:
+    _, before, pattern, action, template, after = case
+    assert run(before, pattern, action, template) == after
+
+
+@pytest.mark.parametrize("case", UNITS + INLINE, ids=lambda case: case[0])
+def test_units(case: Case) -> None:
+    _, before, pattern, action, template, after = case
+    assert run(before, pattern, action, template) == after
+
+
+def test_an_error_says_why_the_filled_template_does_not_parse() -> None:
+    with pytest.raises(PlanError, match=r"non-default argument|without a default") as caught:
+        run("def f(a=1): pass\n", "def f($$$P): $$$B", "replace", "def f($$$P, b):\n    $$$B")
+    assert "def f(a=1, b):" in caught.value.message
+    assert "quote" not in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("before", ['s = f"{f(a)=}"\n', "s = f'x={1} {f(a) + 1 = !r:>{9}}'\n", 's = f"{f(a)  =  }"\n'])
+def test_code_that_shows_itself(before: str) -> None:
+    with pytest.raises(PlanError, match="`=` shows that code's own text") as caught:
+        run(before, "f($X)", "replace", "g($X)")
+    assert caught.value.code == "place"
+    assert "find" in (caught.value.hint or "")
+
+
+def test_a_field_behind_an_equals_sign_can_be_edited() -> None:
+    assert run('s = f"f(a)={f(a)}"\n', "f($X)", "replace", "g($X)") == 's = f"f(a)={g(a)}"\n'
