@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from patchkit.edit.definitions import Definition, child_lists, named_definitions
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.tuples import NamedTuple
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 Parse = Callable[[str], ast.Module]
 """``ast.parse`` by the site's grammar: raises SyntaxError, ValueError, RecursionError or MemoryError."""
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 BLANKS = " \t\f"
 """What may stand before the first token of a line (Python reference, 2.1.8 and 2.1.9)."""
@@ -242,9 +242,7 @@ class Outline:
         A region is the definition's whole lines, decorators included, and the comment lines that follow it directly
         and are indented deeper than it.
         """
-        wanted = qualname.replace(".<locals>", "")
-        self._walk()
-        return [self._region(node) for name, node, _ in self._definitions if name == wanted]
+        return [self._region(node) for node in named_definitions(self.tree, qualname.replace(".<locals>", ""))]
 
     def qualnames(self) -> list[str]:
         """The qualified name of every def and class, each once, in source order."""
@@ -482,14 +480,6 @@ def _fitting(wanted: _Header, heads: list[str], parse: Parse) -> set[int]:
     whole = [outline.span(node) for node in tree.body]
     found = {match.span for match in find_pattern(outline, _compile_header(wanted, parse), whole)}
     return {index for index, span in enumerate(whole) if span in found}
-
-
-def child_lists(node: ast.AST) -> Iterator[list[ast.AST]]:
-    """The lists of statements, handlers and cases directly below ``node``, in source order."""
-    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
-        children = getattr(node, field, None)
-        if isinstance(children, list):
-            yield children
 
 
 def _width(blanks: str) -> int:
