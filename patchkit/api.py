@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from patchkit.model.load import load_patch
 from patchkit.model.patch import Patch
-from patchkit.ops.apply import Outcome, apply_patches
+from patchkit.ops.apply import apply_site
 from patchkit.ops.catalog import open_catalog
 from patchkit.ops.check import PatchState, check_site
-from patchkit.ops.revert import names_to_revert, revert_patches
-from patchkit.ops.session import opened, read_ledger
+from patchkit.ops.outcome import Outcome
+from patchkit.ops.revert import revert_site
 from patchkit.site.environment import Site, resolve
 
 
@@ -34,8 +34,7 @@ def plan(*names: str | Patch, site: str | Site | None = None, patches: Sequence[
     Raises:
         PatchkitError: As :func:`apply`.
     """
-    with opened(_site(site), write=False, notice=_silent) as workspace:
-        return apply_patches(workspace, _patches(names, patches), dry_run=True)
+    return apply_site(_site(site), _patches(names, patches), dry_run=True, notice=_silent)
 
 
 def apply(
@@ -49,11 +48,9 @@ def apply(
     Raises:
         GuardError: A guard refuses.
         PlanError: An anchor or a condition fails.
-        SiteError: The site conflicts.
+        SiteError: The site conflicts, or the patches belong to different folders.
     """
-    wanted = _patches(names, patches)
-    with opened(_site(site), write=True, notice=_silent) as workspace:
-        return apply_patches(workspace, wanted, allow_known_bad=allow_known_bad)
+    return apply_site(_site(site), _patches(names, patches), allow_known_bad=allow_known_bad, notice=_silent)
 
 
 def revert(*names: str, site: str | Site | None = None, force: bool = False, everything: bool = False) -> Outcome:
@@ -63,8 +60,7 @@ def revert(*names: str, site: str | Site | None = None, force: bool = False, eve
         SiteError: Hand edits inside of what patchkit wrote, without ``force``.
         PlanError: A remaining patch would not fit.
     """
-    with opened(_site(site), write=True, notice=_silent) as workspace:
-        return revert_patches(workspace, names_to_revert(workspace, names, everything), force=force)
+    return revert_site(_site(site), names, everything=everything, force=force, notice=_silent)
 
 
 def check(*names: str, site: str | Site | None = None, patches: Sequence[str] = ()) -> list[PatchState]:
@@ -73,9 +69,10 @@ def check(*names: str, site: str | Site | None = None, patches: Sequence[str] = 
     Raises:
         SiteError: The ledger is damaged or newer than this patchkit.
     """
-    found = _site(site)
-    ledger, _ = read_ledger(found)
-    return check_site(found, ledger, names, open_catalog(patches))
+    report = check_site(_site(site), names, open_catalog(patches))
+    if report.damage:
+        raise report.damage[0]
+    return report.states
 
 
 def _patches(names: Sequence[str | Patch], folders: Sequence[str]) -> list[Patch]:

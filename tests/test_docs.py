@@ -201,9 +201,9 @@ def test_every_command_is_in_the_list() -> None:
 def test_the_states_are_those_of_check() -> None:
     table = rows(document("docs/commands.md"), "## check")
     states = {ticked(row[0])[0]: row[1] for row in table if len(row) == 3 and ticked(row[0])}
-    source = ast.parse((ROOT / "patchkit/ops/check.py").read_text(encoding="utf-8"))
+    sources = [ROOT / f"patchkit/ops/{name}.py" for name in ("check", "drift", "interrupted")]
     made = set()
-    for node in ast.walk(source):
+    for node in (node for path in sources for node in ast.walk(tree_of(path))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("state", "PatchState"):
             at = node.args[0 if node.func.id == "state" else 1] if len(node.args) > 1 else None
             made |= {n.value for n in ast.walk(at) if isinstance(n, ast.Constant)} if at is not None else set()
@@ -212,7 +212,7 @@ def test_the_states_are_those_of_check() -> None:
     from patchkit.ops.check import CLEAN
 
     assert {state for state, clean in states.items() if clean == "yes"} == set(CLEAN)
-    text = (ROOT / "patchkit/ops/check.py").read_text(encoding="utf-8")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     assert [state for state in states if f'"{state}"' not in text] == []
 
 

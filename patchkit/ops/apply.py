@@ -2,61 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-from patchkit.edit.plan import EditReport, PatchPlan, upstreamed_by
-from patchkit.errors import GuardError
+from patchkit.edit.plan import upstreamed_by
+from patchkit.errors import GuardError, SiteError
 from patchkit.model.patch import Patch
 from patchkit.ops.catalog import check_unique_name
 from patchkit.ops.change import ChangeSet, Wanted, guard, plan_change
 from patchkit.ops.commit import commit_change
-from patchkit.ops.workspace import StackFiles, Workspace, digest
-from patchkit.runtime.ledger import check_files
+from patchkit.ops.homes import common_home
+from patchkit.ops.outcome import (
+    Outcome,
+    PatchResult,
+    changed_files,
+    planned_files,
+    shadow_notes,
+    unchanged_files,
+)
+from patchkit.ops.session import opened
+from patchkit.ops.workspace import StackFiles, Workspace
+from patchkit.runtime.ledger import check_files, installed, lost, missing_blobs
 from patchkit.site.distribution import Distribution
+from patchkit.site.environment import Site, ledger_homes
 from patchkit.site.grammar import Grammar
-from patchkit.state.ledger import PatchEntry
-from patchkit.tuples import NamedTuple
+from patchkit.state.ledger import Ledger, PatchEntry
 
 
-class FileResult(NamedTuple):
-    """One file of a patch's result; a hash is None where there is no file on that side."""
+def apply_site(
+    site: Site,
+    patches: Sequence[Patch],
+    *,
+    dry_run: bool = False,
+    allow_known_bad: bool = False,
+    notice: Callable[[str], None],
+    fetch: Callable[[str], None] | None = None,
+    find_patch: Callable[[str], str | None] | None = None,
+) -> Outcome:
+    """Apply ``patches``, all or none, in the directory that holds their distributions.
 
-    path: str
-    before_sha256: str | None
-    after_sha256: str | None
-    edits: tuple[EditReport, ...] = ()
-    before: bytes | None = None
-    after: bytes | None = None
+    Args:
+        site: The site.
+        patches: The patches, in the order wanted (``after`` may change it).
+        dry_run: Plan only.
+        allow_known_bad: Accept patches that are tagged ``known-bad``.
+        notice: Told of an interrupted command that was mended, and of a lock that is waited for.
+        fetch: Told of downloads, when pristine bytes may come from the released wheel; None: they may not.
+        find_patch: The file of an applied patch by its name, should the ledger have lost its copy.
 
-
-class PatchResult(NamedTuple):
-    """What happened to one patch.
-
-    ``action`` is "applied", "unchanged", "upstreamed", "skipped" or "reverted"; ``reason`` says why nothing was
-    written where nothing was.
+    Raises:
+        SiteError: ``several-homes``; or as :func:`apply_patches`, as are the others.
     """
-
-    name: str
-    action: str
-    files: tuple[FileResult, ...] = ()
-    reason: str | None = None
-    distribution: str | None = None
-    version: str | None = None
-
-
-class Outcome:
-    """What a call did, patch by patch. ``written`` counts files; ``dry_run`` means that none was written.
-
-    ``discarded`` says that edits made by hand were thrown away, which must be shown.
-    """
-
-    def __init__(self, *, dry_run: bool = False) -> None:
-        self.dry_run = dry_run
-        self.patches: list[PatchResult] = []
-        self.files: list[FileResult] = []
-        self.written = 0
-        self.discarded = False
-        self.notes: list[str] = []
+    home = common_home(site, patches)
+    # Where nothing is installed there is nothing to write, and the guards say so also where one may not write.
+    write = home is not None and not dry_run
+    with opened(site.at(home or site.home), write=write, notice=notice) as workspace:
+        workspace.fetch = fetch
+        workspace.find_patch = find_patch
+        return apply_patches(workspace, patches, dry_run=dry_run, allow_known_bad=allow_known_bad)
 
 
 def apply_patches(
@@ -94,29 +96,27 @@ def apply_patches(
             distribution, held = _prepare(workspace, patch)
         except GuardError as error:
             if patch.target.optional and error.code == "not-installed":
-                results[patch.name] = PatchResult(patch.name, "skipped", reason="its target is not installed")
+                results[patch.name] = PatchResult(
+                    patch.name, "skipped", reason="its target is not installed", site=workspace.site.home
+                )
                 continue
             raise
-        where = (distribution.normalized, distribution.version)
+        where = (distribution.normalized, distribution.version, workspace.site.home)
         if held is not None:
             upstreamed[patch.name] = (patch, distribution)
             results[patch.name] = PatchResult(patch.name, "upstreamed", (), held, *where)
         elif is_applied(workspace, patch):
-            results[patch.name] = PatchResult(patch.name, "unchanged", (), "applied already", *where)
+            results[patch.name] = PatchResult(
+                patch.name, "unchanged", unchanged_files(workspace, patch.name), "applied already", *where
+            )
         else:
             add.append(Wanted(patch, distribution))
     drop = [name for name in upstreamed if workspace.ledger.patch(name) is not None]
     check_conflicts(workspace, [wanted.patch for wanted in add], drop)
     changes = plan_change(workspace, add=add, drop=drop) if add or drop else ChangeSet(list(workspace.ledger.patches))
     for wanted in add:
-        plan = changes.plans[wanted.patch.name]
-        results[wanted.patch.name] = PatchResult(
-            wanted.patch.name,
-            "applied",
-            file_results(plan),
-            distribution=wanted.distribution.normalized,
-            version=wanted.distribution.version,
-        )
+        results[wanted.patch.name] = applied_result(workspace, changes, wanted)
+        outcome.notes += shadow_notes(wanted.distribution, (f.path for f in changes.plans[wanted.patch.name].files))
     outcome.patches = [results[patch.name] for patch in patches]
     outcome.files = changed_files(changes)
     if not dry_run:
@@ -124,6 +124,19 @@ def apply_patches(
             workspace, changes, command="apply", names=[p.name for p in patches], upstreamed=upstreamed
         )
     return outcome
+
+
+def applied_result(workspace: Workspace, changes: ChangeSet, wanted: Wanted, reason: str | None = None) -> PatchResult:
+    """The result of a patch that ``changes`` lays."""
+    return PatchResult(
+        wanted.patch.name,
+        "applied",
+        planned_files(changes.plans[wanted.patch.name]),
+        reason,
+        wanted.distribution.normalized,
+        wanted.distribution.version,
+        workspace.site.home,
+    )
 
 
 def refuse_known_bad(patch: Patch, way: str) -> None:
@@ -168,9 +181,12 @@ def upstream_reason(workspace: Workspace, patch: Patch, distribution: Distributi
 
 
 def is_applied(workspace: Workspace, patch: Patch) -> bool:
-    """Whether the ledger has exactly this patch, on the install that is there, with every byte in place."""
+    """Whether the ledger has exactly this patch, on the install that is there, with every byte and copy in place."""
     recorded = workspace.ledger.patch(patch.name)
-    return recorded is not None and recorded.digest == patch.digest and is_in_place(workspace, recorded)
+    if recorded is None or recorded.digest != patch.digest or not is_in_place(workspace, recorded):
+        return False
+    ledger = workspace.ledger.to_json()
+    return recorded.name not in lost(ledger, missing_blobs(workspace.site.home, ledger))
 
 
 def is_in_place(workspace: Workspace, recorded: PatchEntry) -> bool:
@@ -200,6 +216,7 @@ def check_conflicts(workspace: Workspace, add: Sequence[Patch], leaving: Collect
         for p in workspace.ledger.patches
         if p.name not in names and p.name not in leaving and workspace.in_force(p)
     }
+    applied.update((p.name, p) for p in _applied_elsewhere(workspace) if p.name not in {*names, *leaving, *applied})
     for patch in add:
         for other in patch.target.conflicts:
             if other in names or other in applied:
@@ -209,6 +226,17 @@ def check_conflicts(workspace: Workspace, add: Sequence[Patch], leaving: Collect
                 _refuse_conflict(patch.name, recorded.name, True)
 
 
+def _applied_elsewhere(workspace: Workspace) -> Iterator[PatchEntry]:
+    """The patches in force by the other ledgers of the site's path."""
+    for home in ledger_homes(workspace.site):
+        if home != workspace.site.home:
+            try:
+                ledger = Ledger.load(home)
+            except SiteError:
+                continue  # not the one at work here: `check` says what is the matter with it
+            yield from (entry for entry in ledger.patches if installed(home, entry.info))
+
+
 def _refuse_conflict(name: str, other: str, applied: bool) -> None:
     raise GuardError(
         f"{name}: conflicts with {other}" + (", which is applied" if applied else ""),
@@ -216,33 +244,3 @@ def _refuse_conflict(name: str, other: str, applied: bool) -> None:
         hint=f"take the other out first: patchkit revert {other}" if applied else "apply one of them",
         details={"patch": name, "conflicts": other},
     )
-
-
-def file_results(plan: PatchPlan) -> tuple[FileResult, ...]:
-    """A patch's files, with the bytes before and after this patch."""
-    return tuple(
-        FileResult(
-            file.path,
-            None if file.before is None else digest(file.before),
-            digest(file.after),
-            file.edits,
-            file.before,
-            file.after,
-        )
-        for file in plan.files
-    )
-
-
-def changed_files(changes: ChangeSet) -> list[FileResult]:
-    """The files whose bytes change, as they are and as they will be."""
-    return [
-        FileResult(
-            change.path,
-            None if change.current is None else digest(change.current),
-            None if change.target is None else digest(change.target),
-            (),
-            change.current,
-            change.target,
-        )
-        for change in changes.writes
-    ]

@@ -19,7 +19,6 @@ from patchkit.ops.workspace import FileStack, StackFiles, Workspace, digest
 from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
 from patchkit.site.guard import Guarded, check_guards
-from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, PatchEntry, key_of, scripts_of
 from patchkit.tuples import NamedTuple
 
@@ -86,8 +85,7 @@ def guard(workspace: Workspace, patch: Patch) -> Guarded:
 
 def ledger_patch(workspace: Workspace, recorded: PatchEntry) -> Patch:
     """The patch as it was when it was applied, out of the ledger."""
-    data = blobs.get(workspace.site.home, recorded.digest, what=f"the patch {recorded.name}")
-    return parse_patch(data, f"{recorded.name}.toml")
+    return parse_patch(workspace.patch_data(recorded), f"{recorded.name}.toml")
 
 
 def plan_change(
@@ -185,6 +183,10 @@ def _lay(
     grammar: Grammar,
 ) -> PatchPlan:
     files = StackFiles(workspace, distribution, stacks)
+
+    def who() -> str:
+        return patch.path or patch.name
+
     # Whether the *release* has the change was judged before, on pristine; here earlier patches are laid already.
     try:
         plan = plan_patch(patch._replace(upstreamed=()), files, grammar)
@@ -194,8 +196,10 @@ def _lay(
             error.details.setdefault("patch_file", patch.path)
         raise
     for file in plan.files:
-        opening = files.create if file.before is None else files.open
-        stack = opening(file.path, wanted_by=lambda: patch.path or patch.name)
+        if file.before is None:
+            stack = files.create(file.path, wanted_by=who, content=file.after)
+        else:
+            stack = files.open(file.path, wanted_by=who)
         stack.layers.append((patch.name, file))
     return plan
 
@@ -241,7 +245,7 @@ def _recorded_keys(workspace: Workspace, recorded: PatchEntry) -> set[str]:
     if not workspace.in_force(recorded):
         return keys
     try:
-        data = blobs.get(workspace.site.home, recorded.digest)
+        data = workspace.patch_data(recorded)
     except SiteError:
         return keys  # its copy is lost: told when it is needed
     if b"condition" in data:
@@ -314,9 +318,7 @@ def _file_change(
     if force:
         return change._replace(discarded=current)
     if keep_hand_edits and entry is not None and current is not None:
-        return change._replace(
-            target=_around_hand_edits(workspace, change, entry.after.sha256), kept=True, mtime_ns=None
-        )
+        return change._replace(target=_around_hand_edits(workspace, change), kept=True, mtime_ns=None)
     raise SiteError(
         f"{change.path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
         code="modified",
@@ -335,11 +337,12 @@ def _before_us(
         return (None, None, None) if found is None else (found.data, found.mode, found.mtime_ns)
     if entry is None or entry.pristine is None:
         return None, None, None
-    data = blobs.get(workspace.site.home, entry.pristine.sha256, what=key)
-    return data, entry.pristine.mode, entry.pristine.mtime_ns
+    found = workspace.original(key)
+    assert found is not None
+    return found.data, found.mode, found.mtime_ns
 
 
-def _around_hand_edits(workspace: Workspace, change: FileChange, after_sha256: str) -> bytes:
+def _around_hand_edits(workspace: Workspace, change: FileChange) -> bytes:
     """``target`` with the edits that were made by hand since we wrote the file.
 
     Raises:
@@ -347,26 +350,24 @@ def _around_hand_edits(workspace: Workspace, change: FileChange, after_sha256: s
     """
     from patchkit.edit.regions import diff_script, merge
 
-    ours = blobs.get(workspace.site.home, after_sha256, what=change.path)
+    ours = workspace.written(change.key)
     assert change.current is not None
+    by_hand = diff_script(ours, change.current)
     if change.target is None:
-        conflicts = [(1, ours, change.current)]  # a file that a patch added: all of it is ours
+        disputed = list(by_hand)  # a file that a patch added: all of it is ours
     else:
-        merged = merge(ours, _way(workspace, change, ours), diff_script(ours, change.current))
+        merged = merge(ours, _way(workspace, change, ours), by_hand)
         if isinstance(merged, bytes):
             return merged
-        conflicts = [(conflict.lines(ours)[0], conflict.theirs[0].old, conflict.theirs[-1].new) for conflict in merged]
-    shown = []
-    for line, old, new in conflicts[:3]:
-        shown.append(f"  line {line}, as patchkit wrote it:")
-        shown += [f"    - {text}" for text in _lines(old)]
-        shown.append("  as it is now:")
-        shown += [f"    + {text}" for text in _lines(new)]
+        disputed = [one for conflict in merged for one in conflict.theirs]
+    from patchkit.ops.dispute import dispute, shown
+
+    disputes = [dispute(ours, change.current, by_hand, one) for one in disputed]
     raise SiteError(
-        "\n".join([f"{change.path}: was edited by hand inside of what patchkit wrote", *shown]),
+        "\n".join([f"{change.path}: was edited by hand inside of what patchkit wrote", *shown(disputes)]),
         code="hand-edit-inside",
         hint="undo the hand edit, or discard it with --force",
-        details={"path": change.path, "state": "modified", "conflicts": [line for line, _, _ in conflicts]},
+        details={"path": change.path, "state": "modified", "conflicts": [one.line for one in disputes]},
     )
 
 
@@ -377,7 +378,8 @@ def _way(workspace: Workspace, change: FileChange, ours: bytes) -> Script:
     entry = workspace.ledger.files[change.key]
     if not entry.layers:
         return diff_script(ours, change.target or b"")
-    pristine = b"" if entry.pristine is None else blobs.get(workspace.site.home, entry.pristine.sha256)
+    original = workspace.original(change.key)
+    pristine = b"" if original is None else original.data
     done: Script = ()
     for _, splices in scripts_of(entry.layers, pristine, ours):
         done = compose(done, tuple(splices))
@@ -386,8 +388,3 @@ def _way(workspace: Workspace, change: FileChange, ours: bytes) -> Script:
         wanted = compose(wanted, plan.splices)
     # A region that is taken out and put back as it was is not a change.
     return tuple(splice for splice in compose(invert(done), wanted) if splice.old != splice.new)
-
-
-def _lines(data: bytes) -> list[str]:
-    text = data.decode("utf-8", "backslashreplace").split("\n")
-    return text[:12] + ([f"... and {len(text) - 12} lines more"] if len(text) > 12 else [])

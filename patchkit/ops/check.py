@@ -1,23 +1,24 @@
-"""Drift: what the ledger and the project want, against what the site holds.
+"""Drift: what the ledgers and the project want, against what the site holds.
 
 The hot path: as long as nothing drifted, no patch file is parsed and no source file is read; a file whose size,
-mtime and inode are as recorded is taken as ours. Only what differs is looked into.
+mtime and inode are as recorded is taken as ours. Only what differs is looked into (:mod:`patchkit.ops.drift`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from patchkit.errors import PatchkitError
-from patchkit.runtime.ledger import check_files, installed
+from patchkit.errors import SiteError
+from patchkit.runtime.ledger import check_files, installed, lost, missing_blobs, read, state_path
+from patchkit.site.environment import ledger_homes
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from patchkit.errors import SiteError
-    from patchkit.model.patch import Patch
     from patchkit.ops.catalog import Catalog
-    from patchkit.ops.workspace import Workspace
+    from patchkit.ops.drift import Drift
     from patchkit.site.environment import Site
 
 #: The states in which nothing needs doing.
@@ -32,7 +33,10 @@ class FileDrift(NamedTuple):
 
 
 class PatchState(NamedTuple):
-    """One patch's state, by the words of DESIGN section 4; ``reason`` says what was found and what to do."""
+    """One patch's state, by the words of DESIGN section 4; ``reason`` says what was found and what to do.
+
+    ``site`` is the directory whose ledger has it, or would.
+    """
 
     name: str
     state: str
@@ -42,6 +46,7 @@ class PatchState(NamedTuple):
     files: tuple[FileDrift, ...]
     reason: str | None
     optional: bool = False
+    site: str = ""
 
     @property
     def clean(self) -> bool:
@@ -49,89 +54,195 @@ class PatchState(NamedTuple):
         return self.state in CLEAN or (self.optional and self.state == "uninstalled")
 
 
-def check_site(
-    site: Site, ledger: dict[str, Any] | None, names: Sequence[str] = (), catalog: Catalog | None = None
-) -> list[PatchState]:
-    """The state of every patch in the ledger and of every one that the project wants.
+class Report(NamedTuple):
+    """What ``check`` found: the states, notices of interrupted commands, and the error of each damaged ledger."""
+
+    states: list[PatchState]
+    notices: list[str]
+    damage: list[SiteError]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing needs doing."""
+        return not self.damage and all(state.clean for state in self.states)
+
+
+class _Home:
+    """One directory of the site's path with its ledger."""
+
+    def __init__(self, path: str, ledger: dict[str, Any] | None) -> None:
+        self.path = path
+        self.patches: list[dict[str, Any]] = [] if ledger is None else ledger["patches"]
+        self.upstreamed: list[dict[str, Any]] = [] if ledger is None else ledger["upstreamed"]
+        self.files: Mapping[str, str] = {}
+        self.lost: Mapping[str, list[str]] = {}
+        if self.patches and ledger is not None:
+            self.files = check_files(path, ledger)
+            self.lost = lost(ledger, missing_blobs(path, ledger))
+
+
+def check_site(site: Site, names: Sequence[str] = (), catalog: Catalog | None = None) -> Report:
+    """The state of every patch in any ledger of the site's path, and of every one that the project wants.
+
+    What an interrupted command left is taken back first, where that can be.
 
     Args:
         site: The site.
-        ledger: The raw ledger (:func:`patchkit.runtime.ledger.read`), None where there is none.
         names: Only these (or paths of patch files); the others' states are not worked out.
-        catalog: Patch files and the project's list; None: only the ledger counts.
+        catalog: Patch files and the project's list; None: only the ledgers count.
+
+    Raises:
+        SiteError: A ledger or a journal cannot be read, or a newer patchkit wrote it.
+        UsageError: ``unknown-patch``.
     """
-    recorded: dict[str, Mapping[str, Any]] = {}
-    states: Mapping[str, str] = {}
-    if ledger is not None:
-        recorded = {patch["name"]: patch for patch in ledger["patches"]}
-        states = check_files(site.home, ledger)
-    wanted = catalog.project.wanted if catalog is not None and catalog.project is not None else ()
-    order = list(dict.fromkeys([*recorded, *wanted]))
-    slow = _Slow(site, catalog)
+    from patchkit.ops.drift import Drift
+
+    report = Report([], [], [])
+    drift = Drift(site, catalog)
+    recorded: dict[str, list[Callable[[], PatchState]]] = {}
+    upstreamed: dict[str, list[Callable[[], PatchState]]] = {}
+    homes: list[_Home] = []
+    for path in ledger_homes(site):
+        states, home = _read_home(site, path, report)
+        for state in states:
+            recorded.setdefault(state.name, []).append(partial(_as_is, state))
+        if home is not None:
+            homes.append(home)
+    installs = _Installs(site, homes)
+    for home in homes:
+        for patch in home.patches:
+            recorded.setdefault(str(patch["name"]), []).append(partial(_applied_state, home, patch, installs, drift))
+        for entry in home.upstreamed:
+            upstreamed.setdefault(str(entry["name"]), []).append(partial(drift.upstreamed_entry, home.path, entry))
+    project = catalog.project if catalog is not None else None
+    wanted = project.wanted if project is not None else ()
+    listed = project is not None and project.listed
+    # Without a list, what the ledgers hold is what is wanted: also what a release made needless.
+    order = list(dict.fromkeys([*recorded, *(wanted if listed else upstreamed)]))
     if names:
-        chosen = [name if name in order else slow.name_of(name) for name in names]
+        known = {*recorded, *upstreamed, *wanted}
+        chosen = [name if name in known else drift.name_of(name) for name in names]
         order = list(dict.fromkeys([name for name in order if name in chosen] + chosen))
-    return [
-        _applied_state(site, recorded[name], states, slow) if name in recorded else slow.never_applied(name)
-        for name in order
-    ]
-
-
-def corrupt_states(
-    site: Site, error: SiteError, names: Sequence[str] = (), catalog: Catalog | None = None
-) -> list[PatchState]:
-    """What is still known where the ledger is damaged: each patch that its intact lines name, and each one wanted.
-
-    Args:
-        site: The site.
-        error: The error ``corrupt`` of :func:`patchkit.runtime.ledger.read`.
-        names: Only these.
-        catalog: Patch files and the project's list.
-    """
-    from patchkit.site.distribution import find_distribution
-
-    def state(name: str, distribution: str | None, applied: str | None, reason: str) -> PatchState:
-        try:
-            found = find_distribution(site, distribution) if distribution else None
-        except PatchkitError:
-            found = None
-        version = None if found is None else found.version
-        return PatchState(name, "corrupt", distribution, version, applied, (), reason)
-
-    states = {}
-    for item in error.details.get("salvaged", ()):
-        name, distribution, version, source = item["name"], item["distribution"], item["version"], item["source"]
-        reason = f"the ledger is damaged; it was applied to {distribution} {version}"
-        states[name] = state(name, distribution, version, reason + (f" from {source}" if source else ""))
-    wanted = catalog.project.wanted if catalog is not None and catalog.project is not None else ()
-    for name in wanted:
-        if name not in states:
+    for name in order:
+        if name in recorded:
+            report.states.extend(state() for state in recorded[name])
+        elif report.damage:
             reason = "the ledger is damaged, and does not tell any more whether it is applied"
-            states[name] = state(name, None, None, reason)
-    slow = _Slow(site, catalog)
-    chosen = [name if name in states else slow.name_of(name) for name in names]
-    return [item for name, item in states.items() if not names or name in chosen]
+            report.states.append(PatchState(name, "corrupt", None, None, None, (), reason, site=site.home))
+        elif name in upstreamed and not (listed and name in wanted):
+            report.states.extend(state() for state in upstreamed[name])
+        else:
+            report.states.append(drift.never_applied(name, wanted=name in wanted))
+    return report
 
 
-def _applied_state(site: Site, patch: Mapping[str, Any], states: Mapping[str, str], slow: _Slow) -> PatchState:
-    name, info = str(patch["name"]), str(patch["info"])
+def _as_is(state: PatchState) -> PatchState:
+    return state
+
+
+def _read_home(site: Site, path: str, report: Report) -> tuple[Iterable[PatchState], _Home | None]:
+    """The ledger of one directory, mended where that is needed, and the states that are known without a look."""
+    halted = None
+    if os.path.lexists(state_path(path, "journal.json")):
+        from patchkit.ops.session import mend_home
+
+        try:
+            told = mend_home(path)
+            report.notices.extend([told] if told is not None else [])
+        except SiteError as error:
+            halted = error
+    try:
+        ledger = read(path)
+    except SiteError as error:
+        if error.code != "corrupt" or "salvaged" not in error.details:
+            raise
+        from patchkit.ops.drift import salvaged
+
+        report.damage.append(error)
+        return salvaged(site, path, error), None
+    home = _Home(path, ledger)
+    if halted is None:
+        return (), home
+    from patchkit.ops.interrupted import half_written
+
+    half = half_written(path, ledger, halted)
+    home.patches = [patch for patch in home.patches if patch["name"] not in half]
+    if half:
+        first = halted.message.partition("\n")[0].removesuffix(":")
+        report.notices.append(f"an interrupted command could not be taken back: {first}")
+    else:
+        report.notices.append(f"an interrupted command had been completed; tidying up waits: {halted.message}")
+    return half.values(), home
+
+
+class _Installs:
+    """Which versions lie in the directories of the path, by the names of their metadata: a hint of what is wrong."""
+
+    def __init__(self, site: Site, homes: Sequence[_Home]) -> None:
+        self._site = site
+        self._recorded = {home.path: {str(patch["name"]) for patch in home.patches} for home in homes}
+        self._wanted = {str(patch["distribution"]) for home in homes for patch in home.patches}
+        self._versions: dict[str, dict[str, set[str]]] = {}
+
+    def doubtful(self, home: _Home, patch: Mapping[str, Any]) -> bool:
+        """Whether the install that a patch is on may not be the one that imports find."""
+        distribution = str(patch["distribution"])
+        if len(self._in(home.path).get(distribution, ())) > 1:
+            return True
+        for directory in self._site.paths:
+            if directory == home.path or os.path.realpath(directory) == os.path.realpath(home.path):
+                return False
+            if distribution in self._in(directory):
+                # Where the patch is on that one as well, this is a record of what other environments see.
+                return patch["name"] not in self._recorded.get(directory, ())
+        return False
+
+    def _in(self, directory: str) -> dict[str, set[str]]:
+        found = self._versions.get(directory)
+        if found is None:
+            found = self._versions[directory] = {}
+            initials = {name[:1] for name in self._wanted}
+            try:
+                names = os.listdir(directory)
+            except OSError:
+                names = []
+            for name in names:
+                if name[:1].lower() in initials and name.endswith((".dist-info", ".egg-info")):
+                    project, _, version = name[:-10].partition("-")
+                    normal = "-".join(part for part in project.lower().replace("_", "-").split("-") if part)
+                    normal = normal.replace(".", "-")
+                    if normal in self._wanted:
+                        found.setdefault(normal, set()).add(version.partition("-py")[0])
+        return found
+
+
+def _applied_state(home: _Home, patch: Mapping[str, Any], installs: _Installs, drift: Drift) -> PatchState:
+    name, info = str(patch["name"]), patch["info"]
     keys: Sequence[str] = patch["files"]
     # A file that the ledger holds no more went back when a later version was patched and unpatched.
-    files = tuple(FileDrift(key, states.get(key, "pristine")) for key in keys)
-    if not installed(site.home, info):
-        return slow.other_install(patch, files)
+    files = tuple(FileDrift(key, home.files.get(key, "pristine")) for key in keys)
+    if not installed(home.path, info):
+        return drift.other_install(home.path, patch, files)
+    if installs.doubtful(home, patch):
+        found = drift.not_imported(home.path, patch, files)
+        if found is not None:
+            return found
     version = str(patch["version"])
     if any(file.state == "modified" for file in files):
-        files = slow.rechecked(files)
+        files = drift.rechecked(home.path, files)
     kinds = {file.state for file in files}
 
     def state(word: str, reason: str | None) -> PatchState:
-        return PatchState(name, word, str(patch["distribution"]), version, version, files, reason)
+        where = str(patch["distribution"])
+        return PatchState(name, word, where, version, version, files, reason, site=home.path)
 
     if kinds <= {"applied"}:
-        changed = slow.edited(patch)
+        changed = drift.edited(patch)
         if changed is not None:
             return state("stale", changed)
+        if name in home.lost:
+            reason = f"the ledger has lost {', '.join(home.lost[name])}: `patchkit revert {name}` finds it again "
+            return state("corrupt", reason + "where it can, else with --fetch; then apply again")
         return state("applied", None)
     if "unreadable" in kinds:
         return state("modified", f"cannot be read: {_first(files, 'unreadable')}")
@@ -142,7 +253,7 @@ def _applied_state(site: Site, patch: Mapping[str, Any], states: Mapping[str, st
             "modified", f"{_first(files, 'missing')} is gone: reinstall the distribution, then `patchkit sync`"
         )
     if kinds == {"pristine"}:
-        upstream = slow.upstreamed(name, patch)
+        upstream = drift.upstreamed(home.path, patch)
         if upstream is not None:
             return state("upstreamed", upstream)
         return state("lost", "a reinstall brought the pristine bytes back: run `patchkit sync`")
@@ -152,151 +263,3 @@ def _applied_state(site: Site, patch: Mapping[str, Any], states: Mapping[str, st
 def _first(files: Sequence[FileDrift], state: str) -> str:
     paths = [file.path for file in files if file.state == state]
     return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-
-
-class _Slow:
-    """What is only worked out when something differs: metadata, patch files, guards."""
-
-    def __init__(self, site: Site, catalog: Catalog | None) -> None:
-        self.site = site
-        self.catalog = catalog
-        self._workspace: Workspace | None = None
-
-    def workspace(self) -> Workspace:
-        if self._workspace is None:
-            from patchkit.ops.workspace import Workspace
-
-            self._workspace = Workspace(self.site)
-        return self._workspace
-
-    def rechecked(self, files: Sequence[FileDrift]) -> tuple[FileDrift, ...]:
-        """``files`` with those called pristine that another build of the same version brought, by RECORD's word."""
-        workspace = self.workspace()
-
-        def state(file: FileDrift) -> str:
-            try:
-                return "pristine" if file.state == "modified" and workspace.reinstalled(file.path) else file.state
-            except PatchkitError:
-                return file.state
-
-        return tuple(file._replace(state=state(file)) for file in files)
-
-    def edited(self, recorded: Mapping[str, Any]) -> str | None:
-        """Why the patch file is not the one that was applied; None when it is, or is nowhere to be found."""
-        if self.catalog is None:
-            return None
-        path = self._file(recorded)
-        if path is None:
-            return None
-
-        from patchkit.runtime.ledger import sha256_hex
-
-        try:
-            with open(path, "rb") as file:
-                same = sha256_hex(file.read()) == recorded["digest"]
-        except OSError:
-            return None
-        return None if same else f"{path} was edited since it was applied: run `patchkit sync` or apply it again"
-
-    def _file(self, recorded: Mapping[str, Any]) -> str | None:
-        assert self.catalog is not None
-        return self.catalog.file_of(str(recorded["name"]), recorded.get("source"))
-
-    def name_of(self, name: str) -> str:
-        """The patch that ``name`` means, which is neither applied nor wanted under just that name.
-
-        Raises:
-            UsageError: ``unknown-patch``.
-        """
-        if self.catalog is None:
-            from patchkit.errors import UsageError
-
-            raise UsageError(f"{name} is not applied", code="unknown-patch", hint="see `patchkit list`")
-        return self.catalog.load(name).name
-
-    def other_install(self, recorded: Mapping[str, Any], files: tuple[FileDrift, ...]) -> PatchState:
-        """The state of a patch whose distribution is not there any more as it was."""
-        name, applied = str(recorded["name"]), str(recorded["version"])
-        requirement_name = str(recorded["distribution"])
-        distribution = self.workspace().distribution(requirement_name)
-        if distribution is None:
-            reason = f"{requirement_name} is not installed any more: `patchkit revert {name}` forgets the patch"
-            optional = recorded.get("optional") is True
-            return PatchState(name, "uninstalled", requirement_name, None, applied, files, reason, optional)
-
-        def state(word: str, reason: str) -> PatchState:
-            return PatchState(name, word, requirement_name, distribution.version, applied, files, reason)
-
-        try:
-            patch = self._patch(name, recorded)
-            if patch is not None:
-                from patchkit.ops.apply import upstream_reason
-                from patchkit.ops.change import guard
-
-                upstream = upstream_reason(self.workspace(), patch, distribution)
-                if upstream is not None:
-                    return state("upstreamed", f"{upstream}: drop the patch")
-                guard(self.workspace(), patch)
-        except PatchkitError as error:
-            if error.exit_status == 3:
-                return state("refused", _joined(error))
-            return state("stale", f"applied to {applied}, {distribution.version} is installed; {_joined(error)}")
-        return state("stale", f"applied to {applied}, {distribution.version} is installed: run `patchkit sync`")
-
-    def _patch(self, name: str, recorded: Mapping[str, Any]) -> Patch | None:
-        from patchkit.model.load import load_patch
-        from patchkit.ops.change import ledger_patch
-
-        path = self._file(recorded) if self.catalog is not None else None
-        if path is not None:
-            return load_patch(path)
-        found = self.workspace().ledger.patch(name)
-        return None if found is None else ledger_patch(self.workspace(), found)
-
-    def upstreamed(self, name: str, recorded: Mapping[str, Any]) -> str | None:
-        """Why the release that is installed has the change itself; None when it has not."""
-        from patchkit.ops.apply import upstream_reason
-
-        try:
-            patch = self._patch(name, recorded)
-            distribution = self.workspace().distribution(str(recorded["distribution"]))
-            if patch is None or distribution is None:
-                return None
-            return upstream_reason(self.workspace(), patch, distribution)
-        except PatchkitError:
-            return None
-
-    def never_applied(self, name: str) -> PatchState:
-        """The state of a patch that is wanted and not in the ledger."""
-        from patchkit.ops.apply import upstream_reason
-        from patchkit.ops.change import guard
-
-        assert self.catalog is not None
-        patch = self.catalog.load(name)
-        try:
-            distribution = self.workspace().distribution(patch.target.name)
-        except PatchkitError as error:
-            return PatchState(name, "refused", patch.target.name, None, None, (), _joined(error))
-        if distribution is None:
-            if patch.target.optional:
-                return PatchState(
-                    name, "uninstalled", patch.target.name, None, None, (), "optional, and not installed", optional=True
-                )
-            return PatchState(name, "uninstalled", patch.target.name, None, None, (), "its target is not installed")
-
-        def state(word: str, reason: str) -> PatchState:
-            return PatchState(name, word, patch.target.name, distribution.version, None, (), reason)
-
-        try:
-            upstream = upstream_reason(self.workspace(), patch, distribution)
-            if upstream is not None:
-                return state("upstreamed", f"{upstream}: drop the patch")
-            guard(self.workspace(), patch)
-        except PatchkitError as error:
-            return state("refused" if error.exit_status == 3 else "modified", _joined(error))
-        return state("absent", f"wanted and never applied: run `patchkit sync` or `patchkit apply {name}`")
-
-
-def _joined(error: PatchkitError) -> str:
-    text = error.message.partition("\n")[0]
-    return f"{text}; {error.hint}" if error.hint else text

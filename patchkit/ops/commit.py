@@ -55,7 +55,7 @@ def commit_change(
             Upstreamed(name, distribution.normalized, distribution.version, info, patch.digest)
         )
     writes = changes.writes
-    if not writes and ledger == workspace.ledger:
+    if not writes and ledger == workspace.ledger and not workspace.recovered:
         return 0
     commit(
         home,
@@ -65,7 +65,7 @@ def commit_change(
         ],
         ledger,
         {"command": command, "patches": list(names)},
-        extra_blobs=_blobs(changes),
+        extra_blobs=[*_blobs(changes), *workspace.recovered.values()],
         pycache_prefixes=_prefixes(workspace),
     )
     return len(writes)
@@ -148,7 +148,7 @@ def _file_entry(workspace: Workspace, change: FileChange) -> FileEntry:
         after=after,
         layers=layers_of((name, plan.splices) for name, plan in stack.layers),
         stat=stat,
-        created_dirs=known.created_dirs if known is not None else (),
+        created_dirs=known.created_dirs if known is not None else stack.adopted,
     )
 
 

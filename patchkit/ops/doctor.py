@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 
 from patchkit.errors import PatchkitError, SiteError
-from patchkit.runtime.ledger import state_path
-from patchkit.site.environment import Site
+from patchkit.ops.catalog import Catalog
+from patchkit.ops.homes import Homes
+from patchkit.ops.witness import compare
+from patchkit.runtime.ledger import lost, missing_blobs, state_path
+from patchkit.site.distribution import Distribution, find_distribution, normalize
+from patchkit.site.environment import Site, home_of, ledger_homes
 from patchkit.state.ledger import Ledger
-from patchkit.state.transaction import pending
 from patchkit.tuples import NamedTuple
+
+#: Tainted files that are named for one distribution.
+_MOST = 20
+SOURCES = (".py", ".pyi", ".pyw")
+"""What a distributor has no reason to change."""
 
 
 class Fact(NamedTuple):
@@ -21,20 +30,30 @@ class Fact(NamedTuple):
     hint: str | None = None
 
 
-def diagnose(site: Site) -> list[Fact]:
+def diagnose(
+    site: Site, catalog: Catalog, *, waiting: Mapping[str, SiteError], deep: bool, progress: Callable[[str], None]
+) -> list[Fact]:
     """Look at the site without changing it.
 
     Args:
         site: The site.
+        catalog: The patches that can be named; RECORD is compared for the distributions that the project's target.
+        waiting: The interrupted commands that could not be taken back, by directory.
+        deep: Compare RECORD of every distribution.
+        progress: Told how far it is, where that takes long.
     """
     facts = [Fact("ok", "site", site.home)]
     facts.append(_interpreter(site))
     if len(site.paths) > 1:
         facts.append(Fact("ok", "searched", ", ".join(site.paths)))
     facts.append(_writable(site))
-    facts += _ledger(site)
-    facts += _distributions(site)
-    return facts
+    facts += [Fact("problem", "journal", error.message.partition("\n")[0], error.hint) for error in waiting.values()]
+    homes = ledger_homes(site)
+    for home in homes if site.home in homes else [site.home, *homes]:
+        facts += _ledger(home)
+    found, more = _distributions(site)
+    facts += more
+    return facts + _tainted(site, catalog, found, deep=deep, progress=progress)
 
 
 def _interpreter(site: Site) -> Fact:
@@ -50,34 +69,27 @@ def _interpreter(site: Site) -> Fact:
 
 
 def _writable(site: Site) -> Fact:
-    if os.access(site.home, os.W_OK):
+    closed = [path for path in site.paths if not os.access(path, os.W_OK)]
+    if not closed:
         return Fact("ok", "writable", "yes")
     return Fact(
         "note",
         "writable",
-        "no: `check` works, `apply` is refused",
+        f"no: {', '.join(closed)}: `check` works, `apply` is refused there",
         "run as a user who may write there, or change the image",
     )
 
 
-def _ledger(site: Site) -> list[Fact]:
-    facts = []
-    if pending(site.home):
-        facts.append(
-            Fact(
-                "problem",
-                "journal",
-                "a command was interrupted and has not been taken back",
-                "run any command that writes, e.g. `patchkit sync`",
-            )
-        )
+def _ledger(home: str) -> list[Fact]:
     try:
-        ledger = Ledger.load(site.home)
+        ledger = Ledger.load(home)
     except SiteError as error:
-        facts.append(Fact("problem", "ledger", error.message.partition("\n")[0], error.hint))
-        return facts
+        return [Fact("problem", "ledger", error.message.partition("\n")[0], error.hint)]
     names = ", ".join(patch.name for patch in ledger.patches) or "no patch is applied"
-    facts.append(Fact("ok", "ledger", f"{state_path(site.home)}: {names}"))
+    facts = [Fact("ok", "ledger", f"{state_path(home)}: {names}")]
+    for name, what in lost(ledger.to_json(), missing_blobs(home, ledger.to_json())).items():
+        text = f"{name}: has lost {', '.join(what)}"
+        facts.append(Fact("problem", "ledger", text, f"`patchkit revert {name}` finds it again where it can"))
     for key, entry in ledger.files.items():
         if entry.witness == "none":
             facts.append(
@@ -90,24 +102,17 @@ def _ledger(site: Site) -> list[Fact]:
     return facts
 
 
-def _distributions(site: Site) -> list[Fact]:
+def _distributions(site: Site) -> tuple[list[Distribution], list[Fact]]:
+    """What imports find, by the rule of apply, and what is to be said of it."""
     facts = []
-    found = site.distributions()
-    facts.append(Fact("ok", "distributions", str(len(found))))
-    seen: dict[tuple[str, str], str] = {}
-    for distribution in found:
+    found: dict[str, Distribution] = {}
+    for one in site.distributions():
+        if one.normalized in found:
+            continue
+        found[one.normalized] = one
         try:
-            folder = os.path.dirname(distribution.info)
-            other = seen.setdefault((distribution.normalized, folder), distribution.info)
-            if other != distribution.info:
-                facts.append(
-                    Fact(
-                        "problem",
-                        distribution.name,
-                        f"is installed twice: {os.path.basename(other)} and {os.path.basename(distribution.info)}",
-                        f"reinstall {distribution.name}",
-                    )
-                )
+            # Where one directory holds several of a name, the rule is find_distribution's.
+            distribution = found[one.normalized] = find_distribution(site, one.normalized) or one
             if distribution.editable:
                 facts.append(
                     Fact("note", distribution.name, f"editable, so not for patching: {distribution.editable_reason}")
@@ -116,6 +121,56 @@ def _distributions(site: Site) -> list[Fact]:
                 facts.append(
                     Fact("note", distribution.name, f"has no RECORD ({distribution.kind}): no witness of its bytes")
                 )
-        except PatchkitError as error:
-            facts.append(Fact("problem", distribution.name, error.message.partition("\n")[0], error.hint))
-    return facts
+            else:
+                distribution.record.entries()
+        except SiteError as error:
+            facts.append(Fact("problem", one.name, error.message.partition("\n")[0], error.hint))
+    return list(found.values()), [Fact("ok", "distributions", str(len(found))), *facts]
+
+
+def _tainted(
+    site: Site, catalog: Catalog, found: Sequence[Distribution], *, deep: bool, progress: Callable[[str], None]
+) -> list[Fact]:
+    """The files that are neither as installed nor as patchkit wrote them."""
+    homes = Homes(site)
+    targets = None if deep else _targets(homes, catalog)
+    listed = []
+    for one in found:
+        if targets is None or one.normalized in targets:
+            try:
+                if one.kind == "wheel" and not one.editable and one.record.entries():
+                    listed.append((homes.at(home_of(site, one)), one))
+            except SiteError:
+                continue  # its RECORD or its ledger is damaged, which has been said
+    facts = []
+    for distribution, paths in compare(listed, progress):
+        again = f"reinstall {distribution.name}=={distribution.version} without the cache"
+        text = "not as installed (RECORD's hash), and patchkit did not write it"
+        for path in paths[:_MOST]:
+            # Distributors strip libraries and link data elsewhere; of sources nobody is meant to change a byte.
+            level = "problem" if path.endswith(SOURCES) else "note"
+            facts.append(Fact(level, distribution.name, f"{path}: {text}", again))
+        if len(paths) > _MOST:
+            level = "problem" if any(path.endswith(SOURCES) for path in paths[_MOST:]) else "note"
+            facts.append(Fact(level, distribution.name, f"and {len(paths) - _MOST} more files", again))
+    scope = "every distribution" if deep else "those that the project's patches target"
+    compared = f"{len(listed)} compared ({scope})" if listed else f"none compared ({scope}); --deep compares every one"
+    return [Fact("ok", "RECORD", compared), *facts]
+
+
+def _targets(homes: Homes, catalog: Catalog) -> set[str]:
+    """The distributions that the project's patches, and those applied, are for."""
+    targets = set()
+    for name, path, origin in catalog.names():
+        wanted = catalog.project is not None and name in catalog.project.wanted
+        if wanted or origin in ("--patches", "project", "folder"):
+            try:
+                targets.add(normalize(catalog.load(path).target.name))
+            except PatchkitError:
+                continue  # `list` and `lint` tell what is wrong with it
+    for home in ledger_homes(homes.site):
+        try:
+            targets.update(patch.distribution for patch in homes.at(home).ledger.patches)
+        except SiteError:
+            continue
+    return targets

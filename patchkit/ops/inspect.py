@@ -10,12 +10,17 @@ from patchkit.model.patch import Patch
 from patchkit.ops.apply import is_applied, is_in_place, upstream_reason
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import guard, ledger_patch
-from patchkit.ops.workspace import Workspace
+from patchkit.ops.homes import Homes
+from patchkit.ops.witness import tainted
 from patchkit.tuples import NamedTuple
 
 
 class Listed(NamedTuple):
-    """One patch of the catalogue: ``state`` is "applied", "available", "refused", "upstreamed" or "wrong"."""
+    """One patch of the catalogue, or of a ledger.
+
+    ``state`` is "applied", "drifted", "available", "conflict", "refused", "upstreamed" or "wrong". ``site`` is the
+    folder whose ledger has it, or would.
+    """
 
     name: str
     path: str | None
@@ -26,9 +31,10 @@ class Listed(NamedTuple):
     wanted: bool
     tags: tuple[str, ...]
     reason: str | None
+    site: str
 
 
-def list_patches(workspace: Workspace, catalog: Catalog) -> list[Listed]:
+def list_patches(homes: Homes, catalog: Catalog) -> list[Listed]:
     """Every patch that can be named here, and those applied whose file is nowhere any more."""
     wanted = catalog.project.wanted if catalog.project is not None else ()
     listed: list[Listed] = []
@@ -39,14 +45,11 @@ def list_patches(workspace: Workspace, catalog: Catalog) -> list[Listed]:
             patch = catalog.load(path)
         except PatchkitError as error:
             first = error.message.partition("\n")[0]
-            listed.append(Listed(name, path, origin, "", "", "wrong", name in wanted, (), first))
+            listed.append(Listed(name, path, origin, "", "", "wrong", name in wanted, (), first, homes.site.home))
             continue
-        state, reason = state_of(workspace, patch)
-        listed.append(
-            Listed(
-                name, path, origin, patch.summary, patch.target.requirement, state, name in wanted, patch.tags, reason
-            )
-        )
+        about = (name, path, origin, patch.summary, patch.target.requirement)
+        for state, reason, home in states_of(homes, patch):
+            listed.append(Listed(*about, state, name in wanted, patch.tags, reason, home))
     listed += [
         Listed(
             recorded.name,
@@ -58,49 +61,56 @@ def list_patches(workspace: Workspace, catalog: Catalog) -> list[Listed]:
             recorded.name in wanted,
             (),
             "its patch file is in none of the folders looked in; the ledger holds a copy",
+            workspace.site.home,
         )
+        for workspace in homes.all()
         for recorded in workspace.ledger.patches
         if recorded.name not in seen
     ]
     return listed
 
 
-def find_patch(workspace: Workspace, catalog: Catalog, name: str) -> Patch:
-    """The patch of that name or path; where no file has it any more, the ledger's copy.
+def find_patch(homes: Homes, catalog: Catalog, name: str) -> Patch:
+    """The patch of that name or path; where no file has it any more, a ledger's copy.
 
     Raises:
         UsageError: ``unknown-patch``.
         PatchFileError: The file is wrong.
     """
-    recorded = workspace.ledger.patch(name)
-    if recorded is not None:
+    for workspace, recorded in homes.applied(name):
         path = catalog.file_of(name, recorded.source)
         return catalog.load(path) if path is not None else ledger_patch(workspace, recorded)
-    return catalog.load(catalog.path_of(name, [p.name for p in workspace.ledger.patches]))
+    return catalog.load(catalog.path_of(name, [p.name for one in homes.all() for p in one.ledger.patches]))
 
 
-def state_of(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
-    """The word of :class:`Listed` for ``patch``, and why."""
-    if is_applied(workspace, patch):
-        return "applied", None
-    if workspace.ledger.patch(patch.name) is not None:
-        return "drifted", "see `patchkit check`"
-    return compatibility(workspace, patch)
+def states_of(homes: Homes, patch: Patch) -> list[tuple[str, str | None, str]]:
+    """The word of :class:`Listed` for ``patch``, why, and the folder: for each ledger that has it, else one."""
+    found: list[tuple[str, str | None, str]] = []
+    for workspace, _ in homes.applied(patch.name):
+        here = is_applied(workspace, patch)
+        found.append((*(("applied", None) if here else ("drifted", "see `patchkit check`")), workspace.site.home))
+    return found or [compatibility(homes, patch)]
 
 
-def compatibility(workspace: Workspace, patch: Patch) -> tuple[str, str | None]:
-    """Whether the guards let ``patch`` through on this site: ("available"|"upstreamed"|"refused", why)."""
+def compatibility(homes: Homes, patch: Patch) -> tuple[str, str | None, str]:
+    """Whether ``patch`` could be applied: ("available"|"upstreamed"|"conflict"|"refused", why, the folder)."""
+    home = homes.site.home
     try:
+        workspace = homes.of(patch.target.name)
+        home = workspace.site.home
         distribution = workspace.distribution(patch.target.name)
         if distribution is None:
-            return "refused", f"{patch.target.name} is not installed"
+            return "refused", f"{patch.target.name} is not installed", home
         upstream = upstream_reason(workspace, patch, distribution)
         if upstream is not None:
-            return "upstreamed", upstream
+            return "upstreamed", upstream, home
         guard(workspace, patch)
+        taint = tainted(workspace, patch, distribution)
+        if taint is not None:
+            return "conflict", taint, home
     except PatchkitError as error:
-        return "refused", error.message.partition("\n")[0]
-    return "available", None
+        return "refused", error.message.partition("\n")[0], home
+    return "available", None, home
 
 
 def describe(patch: Patch) -> list[str]:
@@ -181,35 +191,36 @@ class FileDifference(NamedTuple):
     modified: bool
     pristine: bytes | None
     current: bytes | None
+    site: str
 
 
-def differences(workspace: Workspace, names: Sequence[str] = ()) -> list[FileDifference]:
-    """The files of the ledger (of the patches ``names`` only), pristine against current.
+def differences(homes: Homes, names: Sequence[str] = ()) -> list[FileDifference]:
+    """The files of the ledgers (of the patches ``names`` only), pristine against current.
 
     Raises:
         UsageError: A name is not applied.
     """
     from patchkit.ops.workspace import digest
-    from patchkit.state import blobs
 
-    recorded = {p.name: p for p in workspace.ledger.patches}
     for name in names:
-        if name not in recorded:
+        if not homes.applied(name):
             raise UsageError(
                 f"{name} is not applied", code="not-applied", hint=f"`patchkit apply {name} --dry-run --diff`"
             )
-    chosen = [recorded[name] for name in names] if names else list(workspace.ledger.patches)
     found = []
-    for key in dict.fromkeys(key for patch in chosen for key in patch.files):
-        entry = workspace.entry_in_force(key)
-        if entry is None:
-            continue
-        current = workspace.current(workspace.absolute(key))
-        pristine = None if entry.pristine is None else blobs.get(workspace.site.home, entry.pristine.sha256)
-        if current != pristine:
-            modified = current is None or digest(current) != entry.after.sha256
-            layers = tuple(layer.patch for layer in entry.layers) or tuple(p.name for p in chosen if key in p.files)
-            found.append(FileDifference(key, layers, modified, pristine, current))
+    for workspace in homes.all():
+        chosen = [patch for patch in workspace.ledger.patches if not names or patch.name in names]
+        for key in dict.fromkeys(key for patch in chosen for key in patch.files):
+            entry = workspace.entry_in_force(key)
+            if entry is None:
+                continue
+            current = workspace.current(workspace.absolute(key))
+            original = workspace.original(key)
+            pristine = None if original is None else original.data
+            if current != pristine:
+                modified = current is None or digest(current) != entry.after.sha256
+                layers = tuple(layer.patch for layer in entry.layers) or tuple(p.name for p in chosen if key in p.files)
+                found.append(FileDifference(key, layers, modified, pristine, current, workspace.site.home))
     return found
 
 

@@ -1,6 +1,7 @@
 """Pristine bytes when neither the file nor the ledger has them: the edits' own inverse, or the released wheel.
 
-Both are believed only when an independent witness agrees: RECORD's hash, or the release itself.
+Both are believed only when an independent witness agrees: RECORD's hash, the hash in the ledger, or, for a distribution
+that records none, the release itself.
 """
 
 from __future__ import annotations
@@ -12,11 +13,48 @@ from typing import TYPE_CHECKING
 from patchkit.edit.source import Source, Splice
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
-from patchkit.errors import PlanError
+from patchkit.errors import PatchkitError, PlanError, SiteError
 from patchkit.model.patch import Edit, Patch
+from patchkit.runtime.ledger import sha256_hex
 
 if TYPE_CHECKING:
+    from patchkit.ops.workspace import Workspace
     from patchkit.site.distribution import Distribution
+    from patchkit.state.ledger import FileEntry
+
+
+def undone(workspace: Workspace, key: str, path: str, entry: FileEntry) -> bytes | None:
+    """The original of a file of the ledger, by undoing what the ledger says was done; None where that cannot be told.
+
+    Args:
+        workspace: The site.
+        key: The file's key.
+        path: The file, as patches spell it.
+        entry: Its record, whose original's hash decides.
+    """
+    from patchkit.model.load import parse_patch
+    from patchkit.state.ledger import beneath
+
+    try:
+        after = workspace.written(key)
+    except SiteError:
+        return None  # edited by hand since, and what it was edited from is lost as well
+    wanted = entry.pristine.sha256 if entry.pristine is not None else ""
+
+    def genuine(data: bytes) -> bool:
+        return sha256_hex(data) == wanted
+
+    found = beneath(entry.layers, after)
+    if found is not None and genuine(found):
+        return found
+    patches: list[Patch] = []
+    for recorded in workspace.ledger.patches:
+        if key in recorded.files:
+            try:
+                patches.append(parse_patch(workspace.patch_data(recorded), f"{recorded.name}.toml"))
+            except PatchkitError:
+                continue
+    return by_inverse(patches, path, after, genuine)
 
 
 def by_inverse(
@@ -77,14 +115,35 @@ def _inverse(edit: Edit) -> tuple[str, str] | None:
     return None
 
 
-def from_wheel(distribution: Distribution, path: str, progress: Callable[[str], None]) -> bytes:
+def from_wheel(
+    distribution: Distribution,
+    path: str,
+    progress: Callable[[str], None],
+    genuine: Callable[[bytes], bool | None],
+) -> bytes:
     """The file as the released wheel of the installed version has it.
 
+    Args:
+        distribution: The installed distribution.
+        path: The file.
+        progress: Told of a download.
+        genuine: Whether bytes are those that were installed; None: nobody knows, and the wheel is believed.
+
     Raises:
-        SiteError: ``fetch``: the wheel cannot be had.
+        SiteError: ``fetch``: the wheel cannot be had, or is another build than the one that was installed.
         PlanError: The wheel has no such file.
     """
     from patchkit.site.wheel import fetch_wheel, wheel_member
 
     wheel = fetch_wheel(distribution.name, distribution.version, progress=progress)
-    return wheel_member(wheel, path)
+    data = wheel_member(wheel, path)
+    if genuine(data) is False:
+        raise SiteError(
+            f"{path}: the released wheel of {distribution.name} {distribution.version} has other bytes than those that "
+            "were installed, by the hash recorded then: it is another build",
+            code="fetch",
+            hint=f"install the build that is wanted again, or the release: pip install --force-reinstall --no-deps "
+            f"{distribution.name}=={distribution.version}; then apply again",
+            details={"path": path, "distribution": distribution.name, "version": distribution.version},
+        )
+    return data

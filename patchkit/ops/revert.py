@@ -3,17 +3,96 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from patchkit.errors import UsageError
-from patchkit.ops.apply import FileResult, Outcome, PatchResult, changed_files
+from patchkit.errors import PatchkitError, UsageError
 from patchkit.ops.change import plan_change
 from patchkit.ops.commit import commit_change
-from patchkit.ops.workspace import Workspace, digest
+from patchkit.ops.outcome import Outcome, PatchResult, Prepared, carry_out, changed_files, reverted_files
+from patchkit.ops.session import mend, opened
+from patchkit.ops.workspace import Workspace
+from patchkit.runtime.ledger import read
+from patchkit.site.environment import Site, ledger_homes
 
 if TYPE_CHECKING:
     from patchkit.ops.catalog import Catalog
+
+
+def revert_site(
+    site: Site,
+    names: Sequence[str],
+    *,
+    everything: bool = False,
+    catalog: Catalog | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    notice: Callable[[str], None],
+    fetch: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Take the patches ``names`` out of every ledger of the site's path that has them.
+
+    All is planned before the first directory is written; each is all or nothing for itself.
+
+    Args:
+        site: The site.
+        names: Names, or paths of patch files.
+        everything: Every applied patch, instead of names.
+        catalog: Where a name that is not applied must be known; None: it need not be.
+        force: Discard hand edits inside of what we wrote.
+        dry_run: Plan only.
+        notice: Told of an interrupted command that was mended, and of a lock that is waited for.
+        fetch: Told of downloads, when pristine bytes may come from the released wheel; None: they may not.
+
+    Raises:
+        UsageError: As :func:`names_to_revert`.
+        SiteError: A ledger cannot be read or written, or as :func:`revert_patches`.
+        PlanError: A remaining patch does not fit without those taken out.
+    """
+    held, problems = _held(site, notice)
+    known = list(dict.fromkeys(name for here in held.values() for name in here))
+    wanted = names_to_revert(known, names, everything, None if problems else catalog)
+    if problems and (everything or not set(wanted) <= set(known)):
+        raise problems[0]
+    homes = [home for home, here in held.items() if not set(here).isdisjoint(wanted)]
+    with ExitStack() as stack:
+        prepared = []
+        for home in homes:
+            try:
+                workspace = stack.enter_context(opened(site.at(home), write=not dry_run, notice=notice))
+            except PatchkitError as error:
+                others = [name for name in wanted if name not in held[home]]
+                if len(homes) > 1 and others and error.code in ("permission", "read-only"):
+                    error.hint = f"name those of the other folders: patchkit revert {' '.join(others)}; or {error.hint}"
+                raise
+            workspace.fetch = fetch
+            workspace.find_patch = catalog.find if catalog is not None else None
+            here = [name for name in wanted if name in held[home]]
+            prepared.append(plan_revert(workspace, here, force=force, dry_run=dry_run))
+        outcome = carry_out(prepared, dry_run=dry_run)
+    outcome.patches += [PatchResult(name, "unchanged", (), "not applied") for name in wanted if name not in known]
+    outcome.patches.sort(key=lambda result: wanted.index(result.name))
+    return outcome
+
+
+def _held(site: Site, notice: Callable[[str], None]) -> tuple[dict[str, list[str]], list[PatchkitError]]:
+    """The names that each readable ledger has, and what is the matter with the others."""
+    mended = mend(site)
+    for text in mended.notices:
+        notice(text)
+    held: dict[str, list[str]] = {}
+    problems: list[PatchkitError] = list(mended.waiting.values())
+    for home in ledger_homes(site):
+        if home in mended.waiting:
+            continue
+        try:
+            ledger = read(home) or {"patches": (), "upstreamed": ()}
+        except PatchkitError as error:
+            problems.append(error)
+        else:
+            held[home] = [str(entry["name"]) for entry in (*ledger["patches"], *ledger["upstreamed"])]
+    return held, problems
 
 
 def revert_patches(
@@ -37,30 +116,32 @@ def revert_patches(
         SiteError: ``hand-edit-inside`` without ``force``, or the site cannot be written.
         PlanError: A remaining patch does not fit without those taken out.
     """
+    return carry_out([plan_revert(workspace, names, force=force, dry_run=dry_run)], dry_run=dry_run)
+
+
+def plan_revert(workspace: Workspace, names: Sequence[str], *, force: bool = False, dry_run: bool = False) -> Prepared:
+    """What :func:`revert_patches` writes; arguments and errors are its."""
+    home = workspace.site.home
     applied = {p.name: p for p in workspace.ledger.patches}
-    drop = [name for name in dict.fromkeys(names) if name in applied]
+    upstreamed = {u.name: u for u in workspace.ledger.upstreamed}
+    drop = [name for name in dict.fromkeys(names) if name in applied or name in upstreamed]
     outcome = Outcome(dry_run=dry_run)
     changes = plan_change(workspace, drop=drop, keep_hand_edits=True, force=force)
     for name in dict.fromkeys(names):
         recorded = applied.get(name)
-        if recorded is None:
-            outcome.patches.append(PatchResult(name, "unchanged", (), "not applied"))
-            continue
-        files = tuple(
-            FileResult(
-                change.path,
-                None if change.current is None else digest(change.current),
-                None if change.target is None else digest(change.target),
-            )
-            for key in recorded.files
-            if (change := changes.files.get(key)) is not None
-        )
-        reason = (
-            None
-            if workspace.in_force(recorded)
-            else (f"{recorded.distribution} {recorded.version} is not installed any more: nothing to take back")
-        )
-        outcome.patches.append(PatchResult(name, "reverted", files, reason, recorded.distribution, recorded.version))
+        if recorded is not None:
+            gone = f"{recorded.distribution} {recorded.version} is not installed any more: nothing to take back"
+            reason = None if workspace.in_force(recorded) else gone
+            files = reverted_files(changes, recorded)
+            where = (recorded.distribution, recorded.version, home)
+            outcome.patches.append(PatchResult(name, "reverted", files, reason, *where))
+        elif name in upstreamed:
+            had = upstreamed[name]
+            reason = "forgotten: the release had the change, nothing to take back"
+            where = (had.distribution, had.version, home)
+            outcome.patches.append(PatchResult(name, "reverted", (), reason, *where))
+        else:
+            outcome.patches.append(PatchResult(name, "unchanged", (), "not applied", site=home))
     outcome.files = changed_files(changes)
     kept, discarded = ("would keep", "would discard") if dry_run else ("kept", "discarded")
     for change in changes.files.values():
@@ -69,18 +150,20 @@ def revert_patches(
         if change.discarded is not None:
             outcome.discarded = True
             outcome.notes.append(f"{change.path}: {discarded} the edits made by hand since (--force)")
-    if not dry_run and drop:
-        outcome.written = commit_change(workspace, changes, command="revert", names=list(names))
-    return outcome
+
+    def write() -> int:
+        return commit_change(workspace, changes, command="revert", names=list(names)) if drop else 0
+
+    return Prepared(home, outcome, write)
 
 
 def names_to_revert(
-    workspace: Workspace, names: Sequence[str], everything: bool, catalog: Catalog | None = None
+    applied: Sequence[str], names: Sequence[str], everything: bool, catalog: Catalog | None = None
 ) -> list[str]:
     """The names that `revert NAME... | --all` means. A path of a patch file means the patch of its name.
 
     Args:
-        workspace: The site.
+        applied: The names that the site's ledgers have.
         names: Names or paths.
         everything: Every applied patch.
         catalog: Where a name that is not applied must be known; None: it need not be.
@@ -88,14 +171,13 @@ def names_to_revert(
     Raises:
         UsageError: Neither names nor ``--all``, or both; or a name that nobody knows.
     """
-    applied = [p.name for p in workspace.ledger.patches]
     if bool(names) == everything:
         raise UsageError(
             "name the patches to revert, or say --all" if not names else "either names or --all, not both",
             hint=f"applied: {', '.join(applied) or 'none'}; `patchkit revert --all` takes out all",
         )
     if everything:
-        return applied
+        return list(applied)
     found = []
     for name in names:
         # The file's stem is the patch's name; the file itself may be gone, or wrong by now.
@@ -103,4 +185,4 @@ def names_to_revert(
         if catalog is not None and name not in applied and not (stem in applied and name.endswith(".toml")):
             stem = os.path.splitext(os.path.basename(catalog.path_of(name, applied)))[0]
         found.append(stem)
-    return found
+    return list(dict.fromkeys(found))

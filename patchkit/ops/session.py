@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import SiteError
-from patchkit.runtime.ledger import read, state_path
+from patchkit.runtime.ledger import state_path
+from patchkit.site.environment import ledger_homes
+from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.ops.workspace import Workspace
@@ -17,14 +19,21 @@ if TYPE_CHECKING:
     from patchkit.state.transaction import Recovery
 
 
+class Mended(NamedTuple):
+    """What was found of interrupted commands: what was done, in words, and the error of each that still waits."""
+
+    notices: list[str]
+    waiting: dict[str, SiteError]
+
+
 @contextmanager
 def opened(
     site: Site, *, write: bool, notice: Callable[[str], None], force_recovery: bool = False
 ) -> Iterator[Workspace]:
-    """The site's workspace; for writing under the lock, from reading the ledger to the commit.
+    """The workspace of ``site.home``; for writing under the lock, from reading the ledger to the commit.
 
     Args:
-        site: The site.
+        site: The site, at the home that is meant (:meth:`Site.at`).
         write: Whether the command may write; a reader takes no lock.
         notice: Told, in words, of an interrupted command that was mended and of a lock that is waited for.
         force_recovery: Close an interrupted transaction even where somebody else changed its files since.
@@ -35,40 +44,84 @@ def opened(
     """
     from patchkit.ops.workspace import Workspace
 
+    ledger_homes(site)  # refuses what is no directory
     if not write:
-        for text in mend(site):
-            notice(text)
+        told = mend_home(site.home)
+        if told is not None:
+            notice(told)
         yield Workspace(site)
         return
     from patchkit.state.lock import lock
     from patchkit.state.transaction import recover
 
     def waiting(holder: Holder) -> None:
-        notice(f"waiting for patchkit with pid {holder.pid} ({holder.command}), which has the lock")
+        notice(waiting_text(holder))
 
     with lock(site.home, on_wait=waiting):
         recovery = recover(site.home, keep=force_recovery)
         if recovery is not None:
-            notice(recovered(recovery))
+            notice(_mended(site.home, recovery))
         yield Workspace(site)
 
 
-def mend(site: Site) -> list[str]:
-    """Finish or take back what an interrupted command left, where the site can be written; and say so."""
-    if not os.path.lexists(state_path(site.home, "journal.json")):
-        return []
+def waiting_text(holder: Holder) -> str:
+    """Whom is waited for, as far as it wrote itself down."""
+    who = "another patchkit" if holder.pid is None else f"patchkit with pid {holder.pid}"
+    command = f" ({holder.command})" if holder.command else ""
+    return f"waiting for {who}{command}, which has the lock"
+
+
+def mend(site: Site) -> Mended:
+    """Finish or take back what interrupted commands left in any directory of the site's path, where that can be.
+
+    Raises:
+        SiteError: ``not-a-directory``.
+    """
+    found = Mended([], {})
+    for home in ledger_homes(site):
+        try:
+            told = mend_home(home)
+        except SiteError as error:
+            found.waiting[home] = error
+        else:
+            if told is not None:
+                found.notices.append(told)
+    return found
+
+
+def mend_all(site: Site, notice: Callable[[str], None]) -> None:
+    """The same for a command that must not look at a half-written site.
+
+    Raises:
+        SiteError: An interrupted command cannot be mended.
+    """
+    mended = mend(site)
+    for text in mended.notices:
+        notice(text)
+    for error in mended.waiting.values():
+        raise error
+
+
+def mend_home(home: str) -> str | None:
+    """Finish or take back what an interrupted command left in one directory; what was done, in words.
+
+    Raises:
+        SiteError: ``interrupted`` where that cannot be, ``locked``, ``corrupt``, or an error of the disk.
+    """
+    if not os.path.lexists(state_path(home, "journal.json")):
+        return None
     from patchkit.state.transaction import recover
 
-    try:
-        recovery = recover(site.home)
-    except SiteError as error:
-        hint = f"\n{error.hint}" if error.hint else ""
-        return [f"an interrupted command could not be taken back: {error.message}{hint}"]
-    return [] if recovery is None else [recovered(recovery)]
+    recovery = recover(home)
+    return None if recovery is None else _mended(home, recovery)
 
 
-def recovered(recovery: Recovery) -> str:
-    """What was done about an interrupted command, in words."""
+def _mended(home: str, recovery: Recovery) -> str:
+    """What was done about an interrupted command, in words.
+
+    Raises:
+        SiteError: ``interrupted``: nothing could be, since the site cannot be written.
+    """
     command = recovery.event.get("command") or "a command"
     count = f"{len(recovery.files)} file{'s' if len(recovery.files) != 1 else ''}"
     if recovery.outcome == "finished":
@@ -77,17 +130,18 @@ def recovered(recovery: Recovery) -> str:
         lost = f"; no longer there: {', '.join(recovery.missing)}" if recovery.missing else ""
         kept = f"; left as found: {', '.join(recovery.kept)}" if recovery.kept else ""
         return f"an interrupted `{command}` was taken back ({count}){lost}{kept}"
-    return f"an interrupted `{command}` ({count}) waits to be taken back, and cannot be here: {recovery.reason}"
-
-
-def read_ledger(site: Site) -> tuple[dict[str, Any] | None, list[str]]:
-    """The raw ledger for ``check``, and notices of an interrupted command."""
-    notices = mend(site)
-    return read(site.home), notices
+    raise SiteError(
+        f"an interrupted `{command}` ({count}) waits to be taken back in {home}, and cannot be here: {recovery.reason}",
+        code="interrupted",
+        hint="run `patchkit check` as a user who may write there: that takes it back, or waits for that command if it "
+        "is still at work",
+        details={"path": state_path(home, "journal.json"), "paths": list(recovery.files)},
+    )
 
 
 def history(site: Site) -> list[dict[str, Any]]:
-    """The events of the site's log, oldest first."""
+    """The events of every log of the site's path, oldest first, each with its directory as ``site``."""
     from patchkit.state.log import read_log
 
-    return read_log(site.home)
+    events = [{**event, "site": home} for home in ledger_homes(site) for event in read_log(home)]
+    return sorted(events, key=lambda event: str(event.get("time")))

@@ -2,117 +2,250 @@
 
 from __future__ import annotations
 
-from patchkit.errors import SiteError
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from patchkit.errors import SiteError, UsageError
 from patchkit.model.patch import Patch
-from patchkit.ops.apply import (
-    Outcome,
-    PatchResult,
-    changed_files,
-    check_conflicts,
-    file_results,
-    refuse_known_bad,
-    upstream_reason,
-)
+from patchkit.ops.apply import applied_result, check_conflicts, refuse_known_bad, upstream_reason
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import Wanted, guard, ledger_patch, plan_change
 from patchkit.ops.check import PatchState, check_site
 from patchkit.ops.commit import commit_change
+from patchkit.ops.homes import Homes
+from patchkit.ops.outcome import (
+    Outcome,
+    PatchResult,
+    Prepared,
+    carry_out,
+    changed_files,
+    reverted_files,
+    shadow_notes,
+    unchanged_files,
+)
+from patchkit.ops.session import mend_all, opened
 from patchkit.ops.workspace import Workspace
+from patchkit.runtime.ledger import file_path, installed, read
 from patchkit.site.distribution import Distribution
+from patchkit.site.environment import Site, home_of, ledger_homes
+
+
+class _Task:
+    """What is to be done in one directory: names to lay (with their states), to take out, and needless ones."""
+
+    def __init__(self) -> None:
+        self.add: dict[str, PatchState] = {}
+        self.drop: dict[str, str] = {}
+        self.upstreamed: dict[str, PatchState] = {}
+
+    @property
+    def idle(self) -> bool:
+        return not (self.add or self.drop or self.upstreamed)
 
 
 def sync_site(
-    workspace: Workspace,
+    site: Site,
     catalog: Catalog,
     *,
     dry_run: bool = False,
     allow_known_bad: bool = False,
+    ignore_requires: bool = False,
+    notice: Callable[[str], None],
+    fetch: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Make the site match the project's list; without one, what the ledger holds is what is wanted.
+    """Make the site match the project's list; without one, what the ledgers hold is what is wanted.
+
+    Each directory of the path is a transaction of its own; all are planned before the first is written.
 
     Args:
-        workspace: The site.
+        site: The site.
         catalog: Patch files and the project's list.
         dry_run: Plan only.
         allow_known_bad: Accept wanted patches that are tagged ``known-bad``.
+        ignore_requires: Leave the patches' ``requires`` unchecked.
+        notice: Told of an interrupted command that was mended, and of a lock that is waited for.
+        fetch: Told of downloads, when pristine bytes may come from the released wheel; None: they may not.
 
     Raises:
-        SiteError: ``modified``: check says conflict somewhere; nothing is written.
+        SiteError: ``modified``: check says conflict somewhere; ``changed``: another command was at work at the same
+            time. Nothing is written then.
+        UsageError: ``unknown-patch``: the file of a wanted patch is missing.
         GuardError: A wanted patch is refused by its guards.
         PlanError: One does not fit.
     """
-    project = catalog.project
-    recorded = {p.name: p for p in workspace.ledger.patches}
-    wanted = list(project.wanted) if project is not None and project.listed else list(recorded)
-    states = {s.name: s for s in check_site(workspace.site, workspace.ledger.to_json(), (), catalog)}
-    _refuse_conflicts(states)
-    outcome = Outcome(dry_run=dry_run)
-    add: list[Wanted] = []
-    drop: list[str] = []
-    upstreamed: dict[str, tuple[Patch, Distribution]] = {}
-    results: dict[str, PatchResult] = {}
-    for name in wanted:
-        state = states[name]
-        patch = _patch(workspace, catalog, name)
-        if not allow_known_bad and state.state != "applied":
-            refuse_known_bad(patch, "take it off the list, or say `patchkit sync --allow-known-bad`")
-        if state.state == "applied":
-            results[name] = PatchResult(name, "unchanged", (), None, state.distribution, state.version)
-        elif state.state == "uninstalled" and patch.target.optional:
-            results[name] = PatchResult(name, "skipped", (), state.reason, state.distribution, state.version)
-        elif state.state == "upstreamed":
-            distribution = workspace.distribution(patch.target.name)
-            if distribution is not None and upstream_reason(workspace, patch, distribution) is not None:
-                upstreamed[name] = (patch, distribution)
-            if name in recorded:
-                drop.append(name)
-            results[name] = PatchResult(name, "upstreamed", (), state.reason, state.distribution, state.version)
-        else:
-            add.append(Wanted(patch, guard(workspace, patch).distribution))
-    unwanted = [name for name in recorded if name not in wanted]
-    check_conflicts(workspace, [item.patch for item in add], [*drop, *unwanted])
-    changes = plan_change(workspace, add=add, drop=[*drop, *unwanted])
-    for item in add:
-        results[item.patch.name] = PatchResult(
-            item.patch.name,
-            "applied",
-            file_results(changes.plans[item.patch.name]),
-            f"was {states[item.patch.name].state}",
-            item.distribution.normalized,
-            item.distribution.version,
-        )
-    for name in unwanted:
-        results[name] = PatchResult(
-            name, "reverted", (), "not on the project's list", recorded[name].distribution, recorded[name].version
-        )
-    outcome.patches = [results[name] for name in [*wanted, *unwanted]]
-    outcome.files = changed_files(changes)
-    if not dry_run and (add or drop or unwanted or upstreamed):
-        outcome.written = commit_change(
-            workspace,
-            changes,
-            command="sync",
-            names=[*(item.patch.name for item in add), *unwanted],
-            upstreamed=upstreamed,
-        )
+    mend_all(site, notice)
+    first = _Sync(site, catalog, allow_known_bad)
+    homes = [home for home, task in first.tasks.items() if not task.idle]
+    with ExitStack() as stack:
+        workspaces = {
+            home: stack.enter_context(opened(site.at(home), write=not dry_run, notice=notice)) for home in homes
+        }
+        # What the states were before the locks were held is not what counts.
+        sync = _Sync(site, catalog, allow_known_bad) if homes and not dry_run else first
+        late = [home for home, task in sync.tasks.items() if not task.idle and home not in workspaces]
+        if late:
+            raise SiteError(
+                f"{late[0]}: changed while sync waited for its turn; nothing was written",
+                code="changed",
+                hint="run the command again",
+                details={"path": late[0]},
+            )
+        prepared = []
+        for home, workspace in workspaces.items():
+            workspace.fetch = fetch
+            workspace.ignore_requires = ignore_requires
+            workspace.find_patch = catalog.find
+            prepared.append(sync.prepare(workspace, sync.tasks.get(home, _Task()), dry_run))
+        outcome = carry_out(prepared, dry_run=dry_run)
+    outcome.patches += sync.results
+    order = sync.order
+    outcome.patches.sort(key=lambda result: order.index(result.name))
     return outcome
 
 
-def _refuse_conflicts(states: dict[str, PatchState]) -> None:
-    conflicts = [s for s in states.values() if s.state in ("modified", "corrupt")]
-    if conflicts:
-        raise SiteError(
-            "\n".join(["the site conflicts, nothing was written:", *(f"  {s.name}: {s.reason}" for s in conflicts)]),
-            code="modified",
-            hint="`patchkit diff` shows the hand edits; `patchkit revert NAME` takes a patch out and keeps them",
-            details={"patches": [s.name for s in conflicts]},
+class _Sync:
+    """One look at the site: what each directory needs, and the results of the patches that need nothing."""
+
+    def __init__(self, site: Site, catalog: Catalog, allow_known_bad: bool) -> None:
+        self.site = site
+        self.catalog = catalog
+        self._homes = Homes(site)
+        self.tasks: dict[str, _Task] = {}
+        self.results: list[PatchResult] = []
+        self.patches: dict[str, Patch] = {}
+        report = check_site(site, (), catalog)
+        if report.damage:
+            raise report.damage[0]
+        _refuse_conflicts(report.states)
+        ledgers = {home: read(home) or {"patches": (), "upstreamed": ()} for home in ledger_homes(site)}
+        self._recorded: dict[str, dict[str, Mapping[str, object]]] = {
+            home: {str(entry["name"]): entry for entry in ledger["patches"]} for home, ledger in ledgers.items()
+        }
+        project = catalog.project
+        listed = project is not None and project.listed
+        names = list(dict.fromkeys(state.name for state in report.states))
+        wanted = list(dict.fromkeys(project.wanted)) if project is not None and listed else names
+        self.order = [*wanted, *(name for name in names if name not in wanted)]
+        for state in report.states:
+            if state.name in wanted:
+                self._want(state, allow_known_bad)
+            elif state.name in self._recorded.get(state.site, ()):
+                self._task(state.site).drop[state.name] = "not on the project's list"
+
+    def _task(self, home: str) -> _Task:
+        return self.tasks.setdefault(home, _Task())
+
+    def _want(self, state: PatchState, allow_known_bad: bool) -> None:
+        name = state.name
+        where = (state.distribution, state.version, state.site)
+        recorded = self._recorded.get(state.site, {}).get(name)
+        if state.state == "upstreamed" and recorded is None and self._known_needless(state.site, name):
+            self.results.append(PatchResult(name, "upstreamed", (), state.reason, *where))
+            return
+        if state.state == "applied":
+            files = unchanged_files(self._homes.at(state.site), name)
+            self.results.append(PatchResult(name, "unchanged", files, None, *where))
+            return
+        patch = self._patch(state)
+        if not allow_known_bad:
+            refuse_known_bad(patch, "take it off the list, or say `patchkit sync --allow-known-bad`")
+        if state.state == "uninstalled" and patch.target.optional:
+            self.results.append(PatchResult(name, "skipped", (), state.reason, *where))
+        elif state.state == "upstreamed":
+            distribution = self.site.find(patch.target.name)
+            holder = state.site if distribution is None else home_of(self.site, distribution)
+            if recorded is not None:
+                self._task(state.site).drop[name] = ""
+            self._task(holder).upstreamed[name] = state
+        else:
+            found = self.site.find(patch.target.name)
+            if found is None:
+                guard(self._homes.at(self.site.home), patch)  # refuses, before anything is locked
+            holder = state.site if found is None else home_of(self.site, found)
+            self._task(holder).add[name] = state
+            moved = holder != state.site and recorded is not None
+            if moved and not installed(state.site, recorded["info"]):  # type: ignore[index, arg-type]
+                self._task(state.site).drop[name] = f"its distribution is in {holder} now"
+
+    def _known_needless(self, home: str, name: str) -> bool:
+        ledger = read(home) or {"upstreamed": ()}
+        return any(
+            entry["name"] == name and entry["info"] and os.path.lexists(file_path(home, entry["info"]))
+            for entry in ledger["upstreamed"]
         )
 
+    def _patch(self, state: PatchState) -> Patch:
+        """The patch file of that name; without one the patch as it was applied."""
+        name = state.name
+        if name not in self.patches:
+            recorded = self._recorded.get(state.site, {}).get(name)
+            source = recorded.get("source") if recorded is not None else None
+            path = self.catalog.file_of(name, str(source) if source is not None else None)
+            if path is None and recorded is not None:
+                workspace = self._homes.at(state.site)
+                entry = workspace.ledger.patch(name)
+                assert entry is not None
+                self.patches[name] = ledger_patch(workspace, entry)
+            elif path is None and state.reason is not None and not self._listed(name):
+                raise UsageError(
+                    f"{name}: {state.reason}",
+                    code="unknown-patch",
+                    hint=f"put {name}.toml into ./patches, or name its folder with --patches",
+                    details={"patch": name, "suggestion": None},
+                )
+            else:
+                self.patches[name] = self.catalog.load(path or name)
+        return self.patches[name]
 
-def _patch(workspace: Workspace, catalog: Catalog, name: str) -> Patch:
-    """The patch file of that name; without one the patch as it was applied."""
-    recorded = workspace.ledger.patch(name)
-    path = catalog.file_of(name, recorded.source if recorded is not None else None)
-    if path is None and recorded is not None:
-        return ledger_patch(workspace, recorded)
-    return catalog.load(path or name)
+    def _listed(self, name: str) -> bool:
+        return self.catalog.project is not None and name in self.catalog.project.wanted
+
+    def prepare(self, workspace: Workspace, task: _Task, dry_run: bool) -> Prepared:
+        """Plan what one directory needs."""
+        home = workspace.site.home
+        outcome = Outcome(dry_run=dry_run)
+        add = [Wanted(self.patches[name], guard(workspace, self.patches[name]).distribution) for name in task.add]
+        drop = [name for name in task.drop if name not in task.add]
+        upstreamed: dict[str, tuple[Patch, Distribution]] = {}
+        for name, state in task.upstreamed.items():
+            patch = self.patches[name]
+            distribution = workspace.distribution(patch.target.name)
+            if distribution is not None and upstream_reason(workspace, patch, distribution) is not None:
+                upstreamed[name] = (patch, distribution)
+            where = (state.distribution, state.version, home)
+            outcome.patches.append(PatchResult(name, "upstreamed", (), state.reason, *where))
+        leaving = [name for one in self.tasks.values() for name in one.drop if name not in one.add]
+        check_conflicts(workspace, [item.patch for item in add], leaving)
+        changes = plan_change(workspace, add=add, drop=drop)
+        for item in add:
+            name = item.patch.name
+            outcome.patches.append(applied_result(workspace, changes, item, f"was {task.add[name].state}"))
+            outcome.notes += shadow_notes(item.distribution, (file.path for file in changes.plans[name].files))
+        for name in drop:
+            recorded = workspace.ledger.patch(name)
+            if recorded is not None and task.drop[name]:
+                files = reverted_files(changes, recorded)
+                where = (recorded.distribution, recorded.version, home)
+                outcome.patches.append(PatchResult(name, "reverted", files, task.drop[name], *where))
+        outcome.files = changed_files(changes)
+
+        def write() -> int:
+            if task.idle:
+                return 0
+            names = [*(item.patch.name for item in add), *drop]
+            return commit_change(workspace, changes, command="sync", names=names, upstreamed=upstreamed)
+
+        return Prepared(home, outcome, write)
+
+
+def _refuse_conflicts(states: list[PatchState]) -> None:
+    conflicts = [state for state in states if state.state in ("modified", "corrupt")]
+    if conflicts:
+        lines = [f"  {state.name}: {state.reason}" for state in conflicts]
+        raise SiteError(
+            "\n".join(["the site conflicts, nothing was written:", *lines]),
+            code="modified",
+            hint="`patchkit diff` shows the hand edits; `patchkit revert NAME` takes a patch out and keeps them",
+            details={"patches": [state.name for state in conflicts]},
+        )

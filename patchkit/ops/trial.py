@@ -18,9 +18,10 @@ from patchkit.model.patch import Patch
 from patchkit.ops.apply import apply_patches
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.check import PatchState, check_site
+from patchkit.ops.homes import common_home
 from patchkit.ops.inspect import unified
 from patchkit.ops.revert import revert_patches
-from patchkit.ops.session import opened, read_ledger
+from patchkit.ops.session import opened
 from patchkit.ops.sync import sync_site
 from patchkit.site.distribution import find_distribution
 from patchkit.site.environment import Site, resolve
@@ -142,7 +143,8 @@ def _live(
 ) -> None:
     catalog = Catalog(())
     name = patch.name
-    with opened(site, write=True, notice=progress) as workspace:
+    here = site.at(common_home(site, [patch]) or site.home)
+    with opened(here, write=True, notice=progress) as workspace:
         workspace.ignore_requires = True
         planned = apply_patches(workspace, [patch], dry_run=True, allow_known_bad=True)
         result = planned.patches[0]
@@ -174,11 +176,9 @@ def _live(
     if any(state.clean for state in states):
         raise InternalError("a reinstall went unnoticed by check")
     done(Step("patchkit check", _states(states)))
-    with opened(site, write=True, notice=progress) as workspace:
-        workspace.ignore_requires = True
-        healed = sync_site(workspace, catalog, allow_known_bad=True)
-        done(Step("patchkit sync", f"{healed.patches[0].action} again, {_files(healed.written)} written"))
-    with opened(site, write=True, notice=progress) as workspace:
+    healed = sync_site(site, catalog, allow_known_bad=True, ignore_requires=True, notice=progress)
+    done(Step("patchkit sync", f"{healed.patches[0].action} again, {_files(healed.written)} written"))
+    with opened(here, write=True, notice=progress) as workspace:
         back = revert_patches(workspace, [name])
         done(Step(f"patchkit revert {name}", f"{back.patches[0].action}, {_files(back.written)} written"))
 
@@ -188,8 +188,7 @@ def _files(number: int) -> str:
 
 
 def _check(site: Site, catalog: Catalog) -> list[PatchState]:
-    ledger, _ = read_ledger(site)
-    return check_site(site, ledger, (), catalog)
+    return check_site(site, (), catalog).states
 
 
 def _states(states: Sequence[PatchState]) -> str:

@@ -1,23 +1,25 @@
 """One site under work: its ledger, its distributions, and what every file holds and once held.
 
-This is where pristine bytes come from (DESIGN section 5): the file itself when its hash is RECORD's, else the
-ledger's copy. Bytes that are neither are never taken for pristine.
+This is where pristine bytes come from (DESIGN section 5): the file itself when its hash is RECORD's, the ledger's copy,
+the recorded edits undone, the released wheel when that is allowed. Bytes that no witness knows are never taken for
+pristine.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.errors import GuardError, PlanError, SiteError
+from patchkit.errors import GuardError, PatchkitError, PlanError, SiteError
 from patchkit.runtime.ledger import file_path, installed, sha256_hex
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
 from patchkit.site.guard import version_matches
-from patchkit.site.paths import ResolvedFile, key_of, resolve_added, resolve_file
+from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file
 from patchkit.state import blobs
-from patchkit.state.ledger import FileEntry, Ledger, PatchEntry
+from patchkit.state.ledger import FileEntry, Ledger, PatchEntry, Stat
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ class Pristine(NamedTuple):
     """The bytes that the installer put there, and how that is known.
 
     ``witness`` is "record" (RECORD's hash), "wheel" (the released wheel) or "none" (the distribution records no hash
-    for the file).
+    for the file). ``mode`` and ``mtime_ns`` are the file's own while it holds the installer's bytes. When it is
+    patched, the time is the one it had before; the mode stays the file's own, since patching leaves it alone and only
+    somebody else can have changed it.
     """
 
     data: bytes
@@ -43,7 +47,11 @@ class Pristine(NamedTuple):
 
 
 class FileStack:
-    """One file with the patches laid on it, in order. ``pristine`` is None for a file that a patch adds."""
+    """One file with the patches laid on it, in order. ``pristine`` is None for a file that a patch adds.
+
+    ``adopted`` are the directories (as keys, outermost first) of a file that was there already, as added, and that no
+    RECORD knows: they go with it.
+    """
 
     def __init__(
         self, key: str, path: str, absolute: str, distribution: Distribution, pristine: Pristine | None
@@ -53,6 +61,7 @@ class FileStack:
         self.absolute = absolute
         self.distribution = distribution
         self.pristine = pristine
+        self.adopted: tuple[str, ...] = ()
         self.layers: list[tuple[str, FilePlan]] = []
 
     @property
@@ -69,6 +78,8 @@ class Workspace:
     ``ignore_requires`` leaves a target's ``requires`` unchecked, for environments that hold the target alone.
     ``fetch`` is told of a download when pristine bytes may be taken from the released wheel; None: they may not.
     ``suspects`` are patches that may be on a file although the ledger does not say so (it was deleted, perhaps).
+    ``find_patch`` gives the file of a patch by its name, where the ledger's copy of it is lost.
+    ``recovered`` is what the ledger had lost and was found again, by SHA-256: a commit puts it back.
     """
 
     def __init__(self, site: Site) -> None:
@@ -76,6 +87,8 @@ class Workspace:
         self.ignore_requires = False
         self.fetch: Callable[[str], None] | None = None
         self.suspects: Sequence[Patch] = ()
+        self.find_patch: Callable[[str], str | None] | None = None
+        self.recovered: dict[str, bytes] = {}
         self.ledger = Ledger.load(site.home)
         self._current: dict[str, bytes | None] = {}
         self._distributions: dict[str, Distribution | None] = {}
@@ -146,7 +159,10 @@ class Workspace:
             return True
         if row.algorithm == "sha256":
             return row.digest.hex() == entry.pristine.sha256
-        return row.matches(blobs.get(self.site.home, entry.pristine.sha256, what=key)) is not False
+        try:
+            return row.matches(self._copy(key, entry)) is not False
+        except SiteError:
+            return True  # its copy is lost for good: told when it is needed
 
     def _row(self, key: str, entry: FileEntry) -> Entry | None:
         """The row of RECORD for a file of the ledger."""
@@ -183,17 +199,13 @@ class Workspace:
         if current is not None:
             witness = recorded.matches(current) if recorded is not None else None
             if witness is True:
-                status = os.stat(resolved.absolute)
-                mode, mtime = status.st_mode & 0o7777, status.st_mtime_ns
-                if entry is not None and entry.pristine is not None and digest(current) == entry.pristine.sha256:
-                    mtime = entry.pristine.mtime_ns
-                return Pristine(current, "record", mode, mtime)
+                return self._as_it_is(resolved.absolute, current, "record", entry)
         if entry is not None and entry.pristine is not None:
             ours = current is not None and digest(current) in (entry.after.sha256, entry.pristine.sha256)
             if ours or self.entry_in_force(resolved.key) is not None:
-                data = blobs.get(self.site.home, entry.pristine.sha256, what=resolved.path)
-                if recorded is None or recorded.matches(data) is not False:
-                    return Pristine(data, entry.witness, entry.pristine.mode, entry.pristine.mtime_ns)
+                found = self._original(resolved.key, entry)
+                if recorded is None or recorded.matches(found.data) is not False:
+                    return found
         if current is None:
             raise SiteError(
                 f"{resolved.absolute}: {distribution.name} {distribution.version} lists this file, and it is not there",
@@ -202,8 +214,7 @@ class Workspace:
                 details={"path": resolved.path},
             )
         if witness is None and entry is None:
-            status = os.stat(resolved.absolute)
-            return Pristine(current, "none", status.st_mode & 0o7777, status.st_mtime_ns)
+            return self._as_it_is(resolved.absolute, current, "none", None)
         rebuilt = self._rebuilt(resolved, distribution, current)
         if rebuilt is not None:
             return rebuilt
@@ -219,18 +230,122 @@ class Workspace:
             details={"path": resolved.path, "state": "modified", "links": os.stat(resolved.absolute).st_nlink},
         )
 
+    def original(self, key: str) -> Pristine | None:
+        """What a file of the ledger was before patchkit; None for one that a patch added.
+
+        Raises:
+            SiteError: ``corrupt``: the ledger's copy is lost and nothing else has the bytes; ``fetch``.
+        """
+        entry = self.ledger.files[key]
+        return None if entry.pristine is None else self._original(key, entry)
+
+    def written(self, key: str) -> bytes:
+        """What patchkit wrote to a file of the ledger.
+
+        Raises:
+            SiteError: ``corrupt``: the ledger's copy is lost, and the file holds something else.
+        """
+        after = self.ledger.files[key].after.sha256
+        current = self.current(self.absolute(key))
+        if current is not None and digest(current) == after:
+            return current
+        try:
+            return blobs.get(self.site.home, after, what=f"{key} as patchkit wrote it")
+        except SiteError as error:
+            names = " ".join(patch.name for patch in self.ledger.patches if key in patch.files)
+            error.hint = (
+                f"{key} was edited by hand, and what it was edited from is lost: keep a copy of it, then discard the "
+                f"edits with: patchkit revert {names} --force (and --fetch, where that says that the original is lost)"
+            )
+            raise
+
+    def patch_data(self, recorded: PatchEntry) -> bytes:
+        """The bytes of an applied patch's file: the ledger's copy, else those where it came from, if they are the same.
+
+        Raises:
+            SiteError: ``corrupt``: the copy is lost, and the file is gone or was edited since.
+        """
+        try:
+            return blobs.get(self.site.home, recorded.digest, what=f"the patch {recorded.name}")
+        except SiteError:
+            for path in (recorded.source, self.find_patch(recorded.name) if self.find_patch is not None else None):
+                data = _read(path) if path is not None else None
+                if data is not None and digest(data) == recorded.digest:
+                    self.recovered[recorded.digest] = data
+                    return data
+            raise
+
+    def _original(self, key: str, entry: FileEntry) -> Pristine:
+        assert entry.pristine is not None
+        absolute = self.absolute(key)
+        current = self.current(absolute)
+        if current is not None and digest(current) == entry.pristine.sha256:
+            return self._as_it_is(absolute, current, entry.witness, entry)
+        data = self._copy(key, entry)
+        mode = entry.pristine.mode if current is None else stat.S_IMODE(os.stat(absolute).st_mode)
+        return Pristine(data, entry.witness, mode, entry.pristine.mtime_ns)
+
+    def _as_it_is(self, absolute: str, current: bytes, witness: str, entry: FileEntry | None) -> Pristine:
+        """A file that holds the installer's bytes. Only where it is us who wrote them is its time not the installer's.
+
+        That is a file on which the patches cancel each other out.
+        """
+        status = os.stat(absolute)
+        mtime_ns = status.st_mtime_ns
+        if entry is not None and entry.pristine is not None and entry.after.sha256 == entry.pristine.sha256:
+            ours = digest(current) == entry.after.sha256 and entry.stat == Stat.of(absolute)
+            mtime_ns = entry.pristine.mtime_ns if ours else mtime_ns
+        return Pristine(current, witness, stat.S_IMODE(status.st_mode), mtime_ns)
+
+    def _copy(self, key: str, entry: FileEntry) -> bytes:
+        """The original that the ledger keeps; where that copy is lost, out of the recorded edits, or of the wheel.
+
+        Both count only when their hash is the recorded one.
+        """
+        assert entry.pristine is not None
+        sha256 = entry.pristine.sha256
+        if sha256 in self.recovered:
+            return self.recovered[sha256]
+        try:
+            return blobs.get(self.site.home, sha256, what=f"the original of {key}")
+        except SiteError:
+            from patchkit.ops.rebuild import from_wheel, undone
+
+            distribution = self.distribution(entry.distribution)
+            base = self.site.home if distribution is None else distribution.base
+            path = os.path.relpath(self.absolute(key), base).replace(os.sep, "/")
+            data = undone(self, key, path, entry)
+            if data is None and self.fetch is not None and distribution is not None:
+                data = from_wheel(distribution, path, self.fetch, lambda found: digest(found) == sha256)
+            if data is None:
+                raise
+            self.recovered[sha256] = data
+            return data
+
     def _rebuilt(self, resolved: ResolvedFile, distribution: Distribution, current: bytes) -> Pristine | None:
         from patchkit.ops.rebuild import by_inverse, from_wheel
 
         status = os.stat(resolved.absolute)
-        recorded = resolved.entry
-        if recorded is not None and recorded.digest is not None:
-            data = by_inverse(self.suspects, resolved.path, current, recorded.matches)
-            if data is not None:
-                return Pristine(data, "record", status.st_mode & 0o7777, status.st_mtime_ns)
+        mode = stat.S_IMODE(status.st_mode)
+        genuine = resolved.entry.matches if resolved.entry is not None else _no_witness
+        data = by_inverse(self.suspects, resolved.path, current, genuine)
+        if data is not None:
+            return Pristine(data, "record", mode, status.st_mtime_ns)
         if self.fetch is not None:
-            data = from_wheel(distribution, resolved.path, self.fetch)
-            return Pristine(data, "wheel", status.st_mode & 0o7777, status.st_mtime_ns)
+            data = from_wheel(distribution, resolved.path, self.fetch, genuine)
+            return Pristine(data, "wheel", mode, status.st_mtime_ns)
+        return None
+
+
+def _no_witness(data: bytes) -> None:
+    """For a file that no RECORD lists."""
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
         return None
 
 
@@ -277,25 +392,72 @@ class StackFiles:
         self._by_path[path] = self._stacks[resolved.key] = stack
         return stack
 
-    def create(self, path: str, *, wanted_by: Callable[[], str]) -> FileStack:
-        """The stack of a file that a patch adds; it must not exist, unless an earlier apply of ours put it there."""
+    def create(self, path: str, *, wanted_by: Callable[[], str], content: bytes | None = None) -> FileStack:
+        """The stack of a file that a patch adds; it must not exist, unless an earlier apply of ours put it there.
+
+        Whether one did is known from the ledger. Where that was lost, a regular file that no distribution's RECORD
+        lists and that holds exactly ``content`` is adopted: nobody loses anything, and revert removes it, and the
+        directories that no RECORD knows either.
+        """
         if path in self._by_path:
             raise PlanError(
                 f"{wanted_by()}: {path} already exists", code="exists", hint="edit it instead", details={"path": path}
             )
         absolute = os.path.join(self._distribution.base, *path.split("/"))
-        entry = self._workspace.ledger.files.get(key_of(self._workspace.site, absolute))
+        key = key_of(self._workspace.site, absolute)
+        entry = self._workspace.ledger.files.get(key)
+        adopted: tuple[str, ...] = ()
         if entry is not None and entry.pristine is None and os.path.lexists(absolute):
-            resolved = ResolvedFile(path, absolute, key_of(self._workspace.site, absolute), None)
+            resolved = ResolvedFile(path, absolute, key, None)
         else:
             try:
                 resolved = resolve_added(self._distribution, path)
             except (PlanError, SiteError) as error:
-                error.message = f"{wanted_by()}: {error.message}"
-                raise
+                if error.code != "exists" or content is None or not self._adoptable(error, path, absolute, content):
+                    error.message = f"{wanted_by()}: {error.message}"
+                    raise
+                resolved = ResolvedFile(path, absolute, key, None)
+                adopted = self._unlisted_directories(path)
         stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, None)
+        stack.adopted = adopted
         self._by_path[path] = self._stacks[resolved.key] = stack
         return stack
+
+    def _adoptable(self, error: PatchkitError, path: str, absolute: str, content: bytes) -> bool:
+        """Whether the file that is in the way is the one to be added; where not, ``error`` is told what differs."""
+        listed = [one.name for one in owners(self._workspace.site, path, self._distribution.base)]
+        if listed:
+            error.message += f": it is a file of {listed[0]}"
+            return False
+        folder = os.path.realpath(self._distribution.base)
+        direct = os.path.realpath(absolute) == os.path.join(folder, *path.split("/"))
+        if not (direct and os.path.isfile(absolute)):
+            error.message += ", and is no regular file" if direct else ", as a link or behind one"
+            return False
+        found = self._workspace.current(absolute)
+        if found == content:
+            return True
+        assert found is not None
+        first = next((n for n, (a, b) in enumerate(zip(found, content, strict=False)) if a != b), None)
+        at = min(len(found), len(content)) if first is None else first
+        error.message += (
+            f", with other content than the patch adds: {len(found)} bytes, {len(content)} to be added; the first "
+            f"difference is in line {content.count(10, 0, at) + 1}"
+        )
+        error.hint = (
+            "no RECORD lists it: where it is left over from an earlier version of this patch, remove it and apply "
+            f"again (rm {absolute}); else choose another name"
+        )
+        return False
+
+    def _unlisted_directories(self, path: str) -> tuple[str, ...]:
+        """The directories of an adopted file that no path of the distribution lies in, as keys, outermost first."""
+        found: list[str] = []
+        folder = path.rpartition("/")[0]
+        while "/" in folder and not self._distribution.record.lists_below(folder):
+            found.insert(0, key_of(self._workspace.site, os.path.join(self._distribution.base, *folder.split("/"))))
+            folder = folder.rpartition("/")[0]
+        return tuple(found)
 
     def siblings(self) -> Iterable[tuple[str, bytes]]:
         """The distribution's Python files, for "it is over there"."""

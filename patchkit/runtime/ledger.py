@@ -217,6 +217,48 @@ def _file_state(path: str, entry: dict[str, Any], written: int) -> str:
     return "pristine" if pristine is not None and digest == pristine["sha256"] else "modified"
 
 
+def missing_blobs(home: str, ledger: dict[str, Any]) -> list[str]:
+    """The SHA-256 of every blob that ``ledger`` refers to and that is not there: one listing, nothing is read.
+
+    Where the directory may not be listed, nothing is known to be missing.
+    """
+    wanted = {str(patch["digest"]) for patch in ledger["patches"]}
+    for entry in ledger["files"].values():
+        wanted.update(_contents(entry))
+    if not wanted:
+        return []
+    try:
+        there = os.listdir(state_path(home, "blobs"))
+    except (FileNotFoundError, NotADirectoryError):
+        there = []
+    except OSError:
+        return []
+    return sorted(wanted.difference(there))
+
+
+def lost(ledger: dict[str, Any], missing: Iterable[str]) -> dict[str, list[str]]:
+    """What the ``missing`` blobs were, in words, for each patch that they concern."""
+    gone = set(missing)
+    found: dict[str, list[str]] = {}
+    for patch in ledger["patches"] if gone else ():
+        words = ["its patch file"] if patch["digest"] in gone else []
+        for key in patch["files"]:
+            entry = ledger["files"].get(key)
+            pristine = entry and entry["pristine"]
+            if pristine and pristine["sha256"] in gone:
+                words.append(f"the original of {key}")
+            if entry and entry["after"]["sha256"] in gone:
+                words.append(f"the patched copy of {key}")
+        if words:
+            found[str(patch["name"])] = words
+    return found
+
+
+def _contents(entry: dict[str, Any]) -> list[str]:
+    pristine = entry["pristine"]
+    return [entry["after"]["sha256"], *([] if pristine is None else [pristine["sha256"]])]
+
+
 def same_stat(recorded: dict[str, int] | None, now: os.stat_result, written: int) -> bool:
     """Whether a file with stat ``now`` is surely the one recorded.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from patchkit.runtime import ledger as reader
 
 TYPE_CHECKING = False
@@ -22,17 +25,18 @@ def require(*names: str, site: Any = None) -> None:
     Args:
         names: Names of patches.
         site: None: the site-packages directories on ``sys.path``; else such a directory, an environment's root, or an
-            object with a ``home``.
+            object with a ``home`` (and ``paths``, each of which may have a ledger).
 
     Raises:
         SiteError: ``not-applied``: the message and ``details["patches"]`` tell each one's state, the hint what to type.
             ``corrupt``, ``ledger-version`` or ``unreadable``: the ledger cannot be read.
     """
-    homes = reader.find_homes(site)
+    homes = _homes(site)
     ledgers = [(home, ledger) for home in homes for ledger in [reader.read(home)] if ledger is not None]
     missing = []
+    hidden = _Hidden(ledgers) if site is None else None
     for name in names:
-        found = [_judge(home, ledger, name) for home, ledger in ledgers]
+        found = [_judge(home, ledger, name, hidden) for home, ledger in ledgers]
         known = [verdict for verdict in found if verdict is not None]
         if not any(state == "applied" for state, _ in known):
             state, reason = known[0] if known else ("absent", "was never applied here")
@@ -41,12 +45,55 @@ def require(*names: str, site: Any = None) -> None:
         raise _not_applied(missing, homes)
 
 
-def _judge(home: str, ledger: dict[str, Any], name: str) -> tuple[str, str] | None:
+def _homes(site: Any) -> list[str]:
+    homes = reader.find_homes(site)
+    more = () if isinstance(site, str) else getattr(site, "paths", ())
+    return list(dict.fromkeys([*homes, *more]))
+
+
+class _Hidden:
+    """Which patched distributions imports of this process never reach: another is earlier on ``sys.path``."""
+
+    def __init__(self, ledgers: list[tuple[str, dict[str, Any]]]) -> None:
+        self._wanted = {entry["distribution"] for _, ledger in ledgers for entry in ledger["patches"]}
+        self._found: dict[str, dict[str, str]] = {}
+
+    def behind(self, home: str, distribution: str) -> str | None:
+        """The ``.dist-info`` that comes before that of ``home``."""
+        for entry in sys.path:
+            directory = os.path.abspath(entry)
+            if directory == home:
+                break
+            found = self._in(directory).get(distribution)
+            if found is not None:
+                return os.path.join(directory, found)
+        return None
+
+    def _in(self, directory: str) -> dict[str, str]:
+        known = self._found.get(directory)
+        if known is None:
+            known = self._found[directory] = {}
+            try:
+                names = os.listdir(directory)
+            except OSError:  # a zip file, or nothing at all
+                names = []
+            for name in names:
+                if name.endswith(".dist-info"):
+                    project = name.partition("-")[0].lower().replace("_", "-").replace(".", "-")
+                    if project in self._wanted and os.path.isfile(os.path.join(directory, name, "METADATA")):
+                        known[project] = name
+        return known
+
+
+def _judge(home: str, ledger: dict[str, Any], name: str, hidden: _Hidden | None) -> tuple[str, str] | None:
     """The state of one patch by one ledger, and its reason; None where the ledger does not have it."""
     for entry in ledger["patches"]:
         if entry["name"] == name:
             if not reader.installed(home, entry["info"]):
                 return _other_version(home, entry, "was applied to")
+            other = hidden.behind(home, entry["distribution"]) if hidden is not None else None
+            if other is not None:
+                return "stale", f"was applied to {entry['distribution']} in {home}; imports take {other} first"
             states = reader.check_files(home, ledger, entry["files"])
             return _overall(states)
     for entry in ledger["upstreamed"]:

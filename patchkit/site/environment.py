@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ class Site:
     """One target environment.
 
     Attributes:
-        home: The directory that holds (or will hold) ``.patchkit``.
+        home: The directory whose ``.patchkit`` is meant: as :func:`resolve` gives it, the interpreter's ``purelib`` or
+            the directory named, for whatever is not installed; :func:`home_of` tells a distribution's.
         paths: The directories searched for distributions, in the order of the site's ``sys.path``.
         interpreter: The site's Python, or None for a bare directory.
         python_version: Major and minor version, or None where nothing tells it.
@@ -49,6 +51,20 @@ class Site:
         self.label = label
         self._markers: dict[str, str] | None = None
         self._indexes: dict[str, Index] = {}
+
+    def at(self, home: str) -> Site:
+        """The same environment, with the ledger of another of its directories."""
+        if home == self.home:
+            return self
+        other = Site(
+            home=home,
+            paths=self.paths,
+            interpreter=self.interpreter,
+            python_version=self.python_version,
+            label=self.label,
+        )
+        other._markers, other._indexes = self._markers, self._indexes
+        return other
 
     @property
     def markers(self) -> dict[str, str]:
@@ -122,7 +138,7 @@ def from_interpreter(interpreter: Interpreter, home: str | None = None) -> Site:
     paths = _distinct(interpreter.site_directories)
     version = ".".join(map(str, interpreter.version))
     return Site(
-        home=home or _home(interpreter.purelib, paths),
+        home=home or interpreter.purelib,
         paths=paths,
         interpreter=interpreter,
         python_version=interpreter.python_version,
@@ -130,12 +146,45 @@ def from_interpreter(interpreter: Interpreter, home: str | None = None) -> Site:
     )
 
 
-def _home(purelib: str, paths: Sequence[str]) -> str:
-    """``purelib`` when it is writable or holds a ledger; else the first directory of which that is true."""
-    for candidate in (purelib, *paths):
-        if os.path.isdir(os.path.join(candidate, LEDGER_DIRECTORY)) or os.access(candidate, os.W_OK):
-            return candidate
-    return purelib
+def home_of(site: Site, distribution: Distribution) -> str:
+    """The directory of the site's path that holds a distribution, and therefore the ledger of its files.
+
+    Whoever patches it, through whichever environment sees it, finds the same record there. The site's own home for one
+    that lies elsewhere (a directory that a ``.pth`` file names).
+    """
+    holder = os.path.dirname(distribution.info)
+    if os.path.basename(distribution.info) == "EGG-INFO":
+        holder = os.path.dirname(holder)  # within its egg
+    real = os.path.realpath(holder)  # the home may have several names, and its ledger has one
+    return next((one for one in (site.home, *site.paths) if os.path.realpath(one) == real), site.home)
+
+
+def ledger_homes(site: Site) -> list[str]:
+    """The directories of the site's path that have a ``.patchkit``, the site's own home first.
+
+    Raises:
+        SiteError: ``not-a-directory``: something else bears that name.
+    """
+    found: list[str] = []
+    seen: set[str] = set()
+    for directory in (site.home, *site.paths):
+        path = os.path.join(directory, LEDGER_DIRECTORY)
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        if not stat.S_ISDIR(mode):
+            raise SiteError(
+                f"{path}: is not a directory, and patchkit keeps its ledger in one of that name",
+                code="not-a-directory",
+                hint="move it away; if it stood for a ledger, the patched distributions must be reinstalled",
+                details={"path": path},
+            )
+        real = os.path.realpath(directory)
+        if real not in seen:
+            seen.add(real)
+            found.append(directory)
+    return found
 
 
 def _distinct(directories: Sequence[str]) -> list[str]:

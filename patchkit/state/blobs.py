@@ -39,7 +39,7 @@ def put(home: str, data: bytes, *, mode: int = 0o644) -> str:
     directory = os.path.dirname(path)
     for part in (os.path.dirname(directory), directory):
         if not os.path.isdir(part):
-            fs.mkdir(part)
+            fs.mkdir(part, fs.readable_like(home, folder=True))
     temporary = os.path.join(directory, f"{_TEMPORARY}{sha256}")
     fs.unlink(temporary, missing_ok=True)
     fs.write_new(temporary, data, mode=mode)
@@ -78,11 +78,12 @@ def get(home: str, sha256: str, *, what: str = "") -> bytes:
         if found == sha256:
             return data
         problem = f"damaged: its SHA-256 is {found}"
+    from patchkit.state import salvage
+
     raise SiteError(
         f"{path}{label}: {problem}",
         code="corrupt",
-        hint="the bytes the installer put there come back with: pip install --force-reinstall --no-deps "
-        "DISTRIBUTION==VERSION; a patch file comes from where it was applied from (patchkit log); then: patchkit apply",
+        hint=salvage.advice(home, sha256),
         details={"path": path, "sha256": sha256},
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -22,14 +23,47 @@ _T = TypeVar("_T")
 _hook: Hook | None = None
 
 
+class Like(NamedTuple):
+    """Permission bits taken from a neighbour: within ``mask`` they are ``mode``'s, outside of it the umask's.
+
+    Shared environments are set up by the modes of their directories; the umask of whoever runs patchkit must not hide
+    from the others what lies there. The owner's own bits stay the umask's.
+    """
+
+    mode: int
+    mask: int
+
+
+def readable_like(directory: str, *, folder: bool = False) -> Like:
+    """For patchkit's own files (``folder``: directories): readable by whom ``directory`` is readable for."""
+    return Like(os.stat(directory).st_mode, 0o055 if folder else 0o044)
+
+
+def package_like(home: str, path: str) -> Like:
+    """For a file added at ``path``: readable and writable by whom its package's ``__init__.py`` is.
+
+    That is the one in the nearest directory at or above the file's, within ``home`` (directories just made for the
+    file have none); without one, the file is like its directory.
+    """
+    directory = os.path.dirname(path)
+    model = os.stat(directory).st_mode
+    while True:
+        with contextlib.suppress(OSError):
+            return Like(os.stat(os.path.join(directory, "__init__.py")).st_mode, 0o066)
+        directory = os.path.dirname(directory)
+        if not directory.startswith(os.path.join(home, "")):
+            return Like(model, 0o066)
+
+
 class Meta(NamedTuple):
-    """What a new file takes over besides its bytes; None leaves the system's default."""
+    """What a new file takes over besides its bytes; None leaves the system's default; ``mode`` is before ``like``."""
 
     mode: int | None = None
     mtime_ns: int | None = None
     uid: int | None = None
     gid: int | None = None
     xattrs_from: str | None = None
+    like: Like | None = None
 
 
 @contextlib.contextmanager
@@ -100,8 +134,18 @@ def _take_over(path: str, meta: Meta) -> None:
         _copy_xattrs(meta.xattrs_from, path)
     if meta.mode is not None:  # after chown, which clears set-id bits
         set_mode(path, meta.mode)
+    elif meta.like is not None:
+        share(path, meta.like)
     if meta.mtime_ns is not None:
         set_mtime(path, meta.mtime_ns)
+
+
+def share(path: str, like: Like) -> None:
+    """Give the new file or directory ``path`` the modes of ``like``; no step where it has them."""
+    now = stat.S_IMODE(os.stat(path).st_mode)
+    mode = (now & ~like.mask) | (like.mode & like.mask)
+    if mode != now:
+        set_mode(path, mode)
 
 
 def _copy_xattrs(source: str, path: str) -> None:
@@ -133,8 +177,12 @@ def replace(source: str, target: str) -> None:
 
 
 def symlink(target: str, path: str) -> None:
-    """Make the symbolic link ``path``."""
+    """Make the symbolic link ``path``; as root, owned like its directory, as :func:`mkdir` does."""
     _step("symlink", path, lambda: os.symlink(target, path))
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        parent = os.stat(os.path.dirname(path))
+        if parent.st_uid != 0:
+            _step("chown", path, lambda: os.lchown(path, parent.st_uid, parent.st_gid))
 
 
 def unlink(path: str, *, missing_ok: bool = False) -> bool:
@@ -148,13 +196,15 @@ def unlink(path: str, *, missing_ok: bool = False) -> bool:
     return True
 
 
-def mkdir(path: str) -> None:
+def mkdir(path: str, like: Like | None = None) -> None:
     """Make one directory; as root, owned like its parent, so that the environment's owner can still remove it."""
     _step("mkdir", path, lambda: os.mkdir(path))
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         parent = os.stat(os.path.dirname(path))
         if parent.st_uid != 0:
             _step("chown", path, lambda: os.chown(path, parent.st_uid, parent.st_gid))
+    if like is not None:
+        share(path, like)
 
 
 def rmdir(path: str) -> bool:
@@ -185,17 +235,18 @@ def fsync_dir(path: str) -> None:
     _step("fsync-dir", path, call)
 
 
-def write_atomic(path: str, data: bytes) -> None:
+def write_atomic(path: str, data: bytes, like: Like | None = None) -> None:
     """Put ``data`` at ``path``, wholly or not at all, and make that last. The caller holds the lock."""
     temporary = path + ".tmp"
     unlink(temporary, missing_ok=True)
-    write_new(temporary, data)
+    write_new(temporary, data, Meta(like=like))
     replace(temporary, path)
     fsync_dir(os.path.dirname(path))
 
 
-def append(path: str, data: bytes) -> None:
-    """Add ``data`` at the end of ``path`` in one write, creating it."""
+def append(path: str, data: bytes, like: Like | None = None) -> None:
+    """Add ``data`` at the end of ``path`` in one write, creating it (then with the modes of ``like``)."""
+    new = not os.path.lexists(path)
 
     def call() -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
@@ -205,6 +256,8 @@ def append(path: str, data: bytes) -> None:
             os.close(descriptor)
 
     _step("append", path, call)
+    if new and like is not None:
+        share(path, like)
 
 
 _CODES = {

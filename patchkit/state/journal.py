@@ -30,7 +30,8 @@ class JournalFile(NamedTuple):
 
     ``before`` and ``after`` (SHA-256) are None for absence; ``temp`` is the name of the temporary file beside it;
     ``pristine`` is the SHA-256 of the installer's bytes, which a reinstall may bring back meanwhile; ``remove_dirs``
-    (as keys) go, when empty, once a removed file is gone for good.
+    (as keys) go, when empty, once a removed file is gone for good. With ``link``, the file after is a symbolic link
+    to there, and ``after`` what its target holds.
     """
 
     key: str
@@ -39,16 +40,21 @@ class JournalFile(NamedTuple):
     after: str | None
     pristine: str | None
     remove_dirs: tuple[str, ...] = ()
+    link: str | None = None
 
 
 class Journal(NamedTuple):
-    """One transaction: its id, which the ledger carries as well once it is committed, and what it means to do."""
+    """One transaction: its id, which the ledger carries as well once it is committed, and what it means to do.
+
+    ``remove_dirs`` (as keys) were made for files that others removed: they go, when empty, with the ledger's entries.
+    """
 
     tx: str
     files: tuple[JournalFile, ...]
     create_dirs: tuple[str, ...]
     prefixes: tuple[str, ...]
     event: Mapping[str, Any]
+    remove_dirs: tuple[str, ...] = ()
 
     def path(self, home: str, file: JournalFile) -> str:
         """The absolute path of ``file``."""
@@ -78,7 +84,15 @@ def save(home: str, journal: Journal) -> None:
         "files": [{**file._asdict(), "before": file.before and file.before._asdict()} for file in journal.files],
     }
     body = json.dumps(value, sort_keys=True)[1:].encode("ascii") + b"\n"
-    fs.write_atomic(journal_path(home), f'{{\n"checksum": "{checksum(body)}",\n'.encode("ascii") + body)
+    data = f'{{\n"checksum": "{checksum(body)}",\n'.encode("ascii") + body
+    fs.write_atomic(journal_path(home), data, fs.readable_like(home))
+
+
+def _keys(data: bytes) -> list[str]:
+    """The keys of files that a damaged journal still shows."""
+    import re
+
+    return re.findall(r'"key": "([^"\\]+)"', data.decode("utf-8", "replace"))
 
 
 def load(home: str) -> Journal | None:
@@ -120,18 +134,22 @@ def load(home: str) -> Journal | None:
                     after=file["after"],
                     pristine=file["pristine"],
                     remove_dirs=tuple(file["remove_dirs"]),
+                    link=file.get("link"),
                 )
                 for file in value["files"]
             ),
             create_dirs=tuple(value["create_dirs"]),
             prefixes=tuple(value["prefixes"]),
             event=value["event"],
+            remove_dirs=tuple(value.get("remove_dirs", ())),
         )
     except (ValueError, KeyError, TypeError) as error:
+        from patchkit.state import salvage
+
         raise SiteError(
             f"{path}: damaged: {error}",
             code="corrupt",
-            hint="an interrupted run cannot be taken back from it: reinstall the patched distributions (pip install "
-            f"--force-reinstall --no-deps DISTRIBUTION==VERSION), delete {path}, and apply again",
+            hint="an interrupted run cannot be taken back from it: put back what it was working on "
+            f"({salvage.reinstall(home, _keys(data))}), delete {path}, and apply again",
             details={"path": path},
         ) from None

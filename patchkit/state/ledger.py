@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from patchkit.edit.source import ByteSplice
 
 
+#: Replaced runs of more bytes are not kept in the ledger, which every process start may read.
+LONGEST_OLD = 16 << 10
+
+
 class Pristine(NamedTuple):
     """What the installer put there: SHA-256 (hex), size in bytes, permission bits, modification time in ns."""
 
@@ -54,22 +58,24 @@ class Stat(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """What one patch did to a file: splices ``(start, end, new)`` on the bytes as they stood before that patch.
+    """What one patch did to a file: splices ``(start, end, new, old)`` on the bytes as they stood before that patch.
 
     ``new`` is the length of the new bytes in the file's last layer (they stand in the patched file) and the bytes in
-    base64 in every layer below (a later patch may have written over them). :func:`layers_of` makes and
-    :func:`scripts_of` reads them.
+    base64 in every layer below (a later patch may have written over them). ``old`` is what stood there, in base64, so
+    that the patch can be undone where the blob with the pristine bytes is lost; None where it is long, or the ledger
+    older than that. :func:`layers_of` makes, :func:`scripts_of` and :func:`beneath` read them.
     """
 
     patch: str
-    splices: tuple[tuple[int, int, int | str], ...]
+    splices: tuple[tuple[int, int, int | str, str | None], ...]
 
 
 class FileEntry(NamedTuple):
     """One file. ``pristine`` is None for a file that a patch added; ``witness`` is ``record`` or ``none``.
 
-    ``stat`` and ``created_dirs`` (directories made for an added file, as keys, outermost first) are filled in by
-    :func:`patchkit.state.transaction.commit`.
+    ``stat``, ``created_dirs`` (directories made for an added file, as keys, outermost first; those given for a file
+    that is new to the ledger stay) and ``link`` (where the file pointed when it was a symbolic link to the pristine
+    bytes) are filled in by :func:`patchkit.state.transaction.commit`.
     """
 
     distribution: str
@@ -79,6 +85,7 @@ class FileEntry(NamedTuple):
     layers: tuple[Layer, ...] = ()
     stat: Stat | None = None
     created_dirs: tuple[str, ...] = ()
+    link: str | None = None
 
 
 class PatchEntry(NamedTuple):
@@ -199,6 +206,7 @@ def _file_json(entry: FileEntry) -> dict[str, Any]:
         "stat": entry.stat and entry.stat._asdict(),
         "layers": [{"patch": layer.patch, "splices": [list(s) for s in layer.splices]} for layer in entry.layers],
         "created_dirs": list(entry.created_dirs),
+        **({} if entry.link is None else {"link": entry.link}),
     }
 
 
@@ -235,11 +243,15 @@ def _file_entry(value: Mapping[str, Any]) -> FileEntry:
         witness=value["witness"],
         after=Content(value["after"]["sha256"], value["after"]["size"]),
         layers=tuple(
-            Layer(layer["patch"], tuple((start, end, new) for start, end, new in layer["splices"]))
+            Layer(
+                layer["patch"],
+                tuple((start, end, new, *(old or (None,))) for start, end, new, *old in layer["splices"]),
+            )
             for layer in value["layers"]
         ),
         stat=None if stat is None else Stat(*(stat[name] for name in Stat._fields)),
         created_dirs=tuple(value["created_dirs"]),
+        link=value.get("link"),
     )
 
 
@@ -272,7 +284,7 @@ def save(home: str, ledger: Ledger) -> None:
     Raises:
         OSError: With its path.
     """
-    fs.write_atomic(state_path(home, "ledger.json"), dumps(ledger.to_json()))
+    fs.write_atomic(state_path(home, "ledger.json"), dumps(ledger.to_json()), fs.readable_like(home))
 
 
 def key_of(home: str, path: str) -> str:
@@ -288,13 +300,41 @@ def layers_of(scripts: Iterable[tuple[str, Sequence[ByteSplice]]]) -> tuple[Laye
     listed = list(scripts)
     last = len(listed) - 1
 
+    def packed(text: bytes) -> str:
+        return b2a_base64(text, newline=False).decode("ascii")
+
     def new(index: int, text: bytes) -> int | str:
-        return len(text) if index == last else b2a_base64(text, newline=False).decode("ascii")
+        return len(text) if index == last else packed(text)
+
+    def old(text: bytes) -> str | None:
+        return packed(text) if len(text) <= LONGEST_OLD else None
 
     return tuple(
-        Layer(patch, tuple((s.start, s.end, new(index, s.new)) for s in splices))
+        Layer(patch, tuple((s.start, s.end, new(index, s.new), old(s.old)) for s in splices))
         for index, (patch, splices) in enumerate(listed)
     )
+
+
+def beneath(layers: Sequence[Layer], after: bytes) -> bytes | None:
+    """The bytes before all of ``layers``, out of those after them; None where the ledger does not have all of it.
+
+    Whether they are right, their hash must tell.
+    """
+    from binascii import a2b_base64
+
+    data = after
+    for layer in reversed(layers):
+        out: list[bytes] = []
+        at = behind = 0  # in data, and in what was before it
+        for start, end, new, old in layer.splices:
+            if old is None:
+                return None
+            out += (data[at : at + start - behind], a2b_base64(old))
+            at += start - behind + (new if isinstance(new, int) else len(a2b_base64(new)))
+            behind = end
+        out.append(data[at:])
+        data = b"".join(out)
+    return data
 
 
 def scripts_of(layers: Sequence[Layer], pristine: bytes, after: bytes) -> list[tuple[str, list[ByteSplice]]]:
@@ -313,7 +353,7 @@ def scripts_of(layers: Sequence[Layer], pristine: bytes, after: bytes) -> list[t
         splices: list[ByteSplice] = []
         out: list[bytes] = []
         at = length = 0
-        for start, end, new in layer.splices:
+        for start, end, new, _ in layer.splices:
             out.append(data[at:start])
             length += start - at
             text = a2b_base64(new) if isinstance(new, str) else after[length : length + new]
@@ -330,9 +370,14 @@ def scripts_of(layers: Sequence[Layer], pristine: bytes, after: bytes) -> list[t
 
 
 def with_written(
-    ledger: Ledger, home: str, tx: str, stats: Mapping[str, Stat], dirs: Mapping[str, Sequence[str]]
+    ledger: Ledger,
+    home: str,
+    tx: str,
+    stats: Mapping[str, Stat],
+    dirs: Mapping[str, Sequence[str]],
+    links: Mapping[str, str | None],
 ) -> Ledger:
-    """The ledger as a transaction commits it: its id, the new files' stats, and the directories made (by key)."""
+    """The ledger as a transaction commits it: its id, the new files' stats, directories made and links (by key)."""
     files = dict(ledger.files)
     for key, stat in stats.items():
         if key in files:
@@ -340,7 +385,30 @@ def with_written(
     for key, made in dirs.items():
         if key in files:
             files[key] = files[key]._replace(created_dirs=tuple(key_of(home, path) for path in made))
+    for key, link in links.items():
+        files[key] = files[key]._replace(link=link)
     return ledger._replace(files=files, tx=tx)
+
+
+def links_after(old: Ledger, new: Ledger, found: Mapping[str, tuple[str, str | None]]) -> dict[str, str | None]:
+    """Where each file of ``new`` pointed when it was pristine; by key, None for a regular file.
+
+    Args:
+        old: The ledger before the transaction.
+        new: The one after.
+        found: What the transaction's files were before it, by key: SHA-256, and the target where it was a link.
+    """
+    links: dict[str, str | None] = {}
+    for key, entry in new.files.items():
+        if entry.pristine is None:
+            continue
+        sha256, link = found.get(key, ("", None))
+        if sha256 != entry.pristine.sha256:
+            before = old.files.get(key)
+            known = None if before is None else before.pristine
+            link = before.link if before and known and known.sha256 == entry.pristine.sha256 else None
+        links[key] = link
+    return links
 
 
 def dirs_after(home: str, old: Ledger, new: Ledger, made: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -357,8 +425,8 @@ def dirs_after(home: str, old: Ledger, new: Ledger, made: Mapping[str, Sequence[
     owned: dict[str, list[str]] = {}
     added = [key for key, entry in new.files.items() if entry.pristine is None]
     for key in added:
-        before = old.files.get(key)
-        kept = [file_path(home, name) for name in before.created_dirs] if before is not None else []
+        before = old.files.get(key) or new.files[key]
+        kept = [file_path(home, name) for name in before.created_dirs]
         owned[key] = [*kept, *(path for path in made.get(key, ()) if path not in kept)]
     for key, entry in old.files.items():
         if key in owned:

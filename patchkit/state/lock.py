@@ -113,9 +113,16 @@ def _open(path: str) -> int:
         directory = os.path.dirname(path)
         if not os.path.isdir(directory):
             with contextlib.suppress(FileExistsError):
-                fs.mkdir(directory)
+                fs.mkdir(directory, fs.readable_like(os.path.dirname(directory), folder=True))
             fs.fsync_dir(os.path.dirname(directory))
-        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        new = not os.path.lexists(path)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(path, flags, 0o644)
+        if new:
+            # Others read who holds it. Whoever made it meanwhile may be another user, whose mode stands.
+            with contextlib.suppress(OSError):
+                fs.share(path, fs.readable_like(os.path.dirname(directory)))
+        return descriptor
     except OSError as error:
         raise fs.named(error, path) from error
 

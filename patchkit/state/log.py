@@ -43,7 +43,7 @@ def append(home: str, event: Mapping[str, Any]) -> None:
             torn = file.read(1) != b"\n"
     except OSError:  # none yet, or empty
         torn = False
-    fs.append(path, b"\n" + line if torn else line)
+    fs.append(path, b"\n" + line if torn else line, fs.readable_like(home))
 
 
 def read_log(home: str) -> list[dict[str, Any]]:

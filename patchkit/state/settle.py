@@ -100,8 +100,8 @@ def _drop_bytecode(home: str, journal: Journal, file: JournalFile) -> None:
 
 def _remove_dirs(home: str, journal: Journal) -> None:
     """Remove the directories that went with removed files, innermost first, where nothing is in them."""
-    paths = {file_path(home, key) for file in journal.files for key in file.remove_dirs}
-    _rmdirs(paths)
+    keys = {*journal.remove_dirs, *(key for file in journal.files for key in file.remove_dirs)}
+    _rmdirs({file_path(home, key) for key in keys})
 
 
 def _rmdirs(paths: set[str]) -> None:
@@ -159,7 +159,7 @@ def _now(home: str, journal: Journal, file: JournalFile) -> str:
     before = file.before
     if before is not None and sha256 == before.sha256 and (sha256 != file.after or _same(own, before)):
         return "before"
-    if sha256 == file.after and not stat.S_ISLNK(own.st_mode):
+    if sha256 == file.after and stat.S_ISLNK(own.st_mode) == (file.link is not None):
         return "after"
     return "before" if sha256 == file.pristine else "neither"  # reinstalled meanwhile: as good as before
 
@@ -186,7 +186,13 @@ def _put_back(home: str, path: str, temp: str, file: JournalFile) -> None:
         fs.symlink(before.link, temp)
         fs.replace(temp, path)
         return
-    data = blobs.get(home, before.sha256, what=f"{file.key} before the interrupted run")
+    try:
+        data = blobs.get(home, before.sha256, what=f"{file.key} before the interrupted run")
+    except SiteError as error:
+        from patchkit.state import salvage
+
+        error.hint = f"bring it back with: {salvage.reinstall(home, [file.key])}, and run the command again"
+        raise
     exists = os.path.lexists(path)
     meta = fs.Meta(before.mode, before.mtime_ns, before.uid, before.gid, path if exists else None)
     fs.write_new(temp, data, meta)

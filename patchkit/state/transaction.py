@@ -131,9 +131,10 @@ def commit(
             create_dirs=tuple(dict.fromkeys(path for paths in made.values() for path in paths)),
             prefixes=prefixes,
             event=dict(event),
+            remove_dirs=_deserted(changes, old, ledger),
         )
         try:
-            _keep_bytes(home, changes, originals, ledger, extra_blobs)
+            _keep_bytes(home, changes, originals, old, ledger, extra_blobs)
             journals.save(home, journal)
         except BaseException as error:
             # Nothing is changed yet. With the journal in place (the failure came after its rename) or without:
@@ -146,7 +147,9 @@ def commit(
             for change in changes:
                 bytecode.remove_stale(change.path, pycache_prefixes=prefixes)
             stats = {c.key: stats[c.key] for c in changes if c.key in stats and _as_recorded(c, ledger)}
-            written = ledgers.with_written(ledger, home, tx, stats, ledgers.dirs_after(home, old, ledger, made))
+            found = {key: (original.before.sha256, original.before.link) for key, original in originals.items()}
+            dirs, links = ledgers.dirs_after(home, old, ledger, made), ledgers.links_after(old, ledger, found)
+            written = ledgers.with_written(ledger, home, tx, stats, dirs, links)
             ledgers.save(home, written)
         except BaseException as error:
             failure = _after_failure(home, journal, error)
@@ -280,6 +283,31 @@ def _missing_dirs(change: Change) -> list[str]:
     return sorted({*missing, *found}, key=len)
 
 
+def _deserted(changes: Sequence[Change], old: Ledger, new: Ledger) -> tuple[str, ...]:
+    """The directories made for added files that leave the ledger without a change: somebody removed them by hand."""
+    changed = {change.key for change in changes}
+    gone = [entry for key, entry in old.files.items() if key not in new.files and key not in changed]
+    return tuple(dict.fromkeys(name for entry in gone for name in entry.created_dirs))
+
+
+def _link_again(change: Change, old: Ledger, new: Ledger) -> str | None:
+    """Where the file shall point again that was a link when it was pristine; None: it becomes a regular file.
+
+    Installers that link (``uv --link-mode symlink``) point into their cache. That is trusted again only while it
+    holds exactly the pristine bytes.
+    """
+    entry = old.files.get(change.key)
+    if entry is None or entry.link is None or entry.pristine is None or change.key in new.files:
+        return None
+    if change.after is None or sha256_hex(change.after) != entry.pristine.sha256:
+        return None
+    try:
+        same = fs.read_file(os.path.join(os.path.dirname(change.path), entry.link)) == change.after
+    except OSError:
+        return None
+    return entry.link if same else None
+
+
 def _journal_file(
     home: str, mark: str, change: Change, original: _Original | None, old: Ledger, new: Ledger
 ) -> JournalFile:
@@ -297,16 +325,24 @@ def _journal_file(
         after=None if change.after is None else sha256_hex(change.after),
         pristine=None if entry is None or entry.pristine is None else entry.pristine.sha256,
         remove_dirs=remove,
+        link=_link_again(change, old, new),
     )
 
 
 def _keep_bytes(
-    home: str, changes: Sequence[Change], originals: Mapping[str, _Original], ledger: Ledger, extra: Iterable[bytes]
+    home: str,
+    changes: Sequence[Change],
+    originals: Mapping[str, _Original],
+    old: Ledger,
+    ledger: Ledger,
+    extra: Iterable[bytes],
 ) -> None:
     """Put all bytes before and after into the blobs, durably.
 
+    A blob that was lost before is no reason to refuse: taking out what needs it is the way out.
+
     Raises:
-        InternalError: The ledger refers to a blob that is not there then.
+        InternalError: The ledger refers to a blob that is not there then, and ``old`` did not.
     """
     for data in extra:
         blobs.put(home, data)
@@ -317,7 +353,7 @@ def _keep_bytes(
             if content is not None:
                 blobs.put(home, content, mode=mode)
     blobs.flush(home)
-    lacking = sorted(name for name in ledger.blobs() if not blobs.has(home, name))
+    lacking = sorted(name for name in ledger.blobs() - old.blobs() if not blobs.has(home, name))
     if lacking:
         raise InternalError(f"the ledger to be written refers to bytes that are not kept: {', '.join(lacking)}")
 
@@ -332,11 +368,14 @@ def _switch(
     """
     for path in journal.create_dirs:
         if not os.path.isdir(path):
-            fs.mkdir(path)
-            fs.fsync_dir(os.path.dirname(path))
+            parent = os.path.dirname(path)
+            fs.mkdir(path, fs.Like(os.stat(parent).st_mode, 0o077))
+            fs.fsync_dir(parent)
     for change, file in zip(changes, journal.files, strict=True):
-        if change.after is not None:
-            fs.write_new(journal.temp(home, file), change.after, _meta(change, originals.get(change.key)))
+        if file.link is not None:
+            fs.symlink(file.link, journal.temp(home, file))
+        elif change.after is not None:
+            fs.write_new(journal.temp(home, file), change.after, _meta(home, change, originals.get(change.key)))
     for change, file in zip(changes, journal.files, strict=True):
         _still(change, originals.get(change.key))
         if change.after is None:
@@ -346,12 +385,13 @@ def _switch(
     for directory in dict.fromkeys(os.path.dirname(change.path) for change in changes):
         fs.fsync_dir(directory)
     stats: dict[str, Stat] = {}
-    for change in changes:
+    for change, file in zip(changes, journal.files, strict=True):
         if change.after is None:
             if os.path.lexists(change.path):
                 raise _unverified(change.path, "was removed and is still there")
         else:
-            if fs.read_file(change.path) != change.after or os.path.islink(change.path):
+            linked = file.link is not None
+            if fs.read_file(change.path) != change.after or os.path.islink(change.path) != linked:
                 raise _unverified(change.path, "reads back other bytes than were written")
             stats[change.key] = Stat.of(change.path)
     return stats
@@ -363,13 +403,19 @@ def _as_recorded(change: Change, ledger: Ledger) -> bool:
     return entry is not None and change.after is not None and sha256_hex(change.after) == entry.after.sha256
 
 
-def _meta(change: Change, original: _Original | None) -> fs.Meta:
-    """What the new file takes over from the one it replaces; an added one made by root gets its directory's owner."""
+def _meta(home: str, change: Change, original: _Original | None) -> fs.Meta:
+    """What the new file takes over from the one it replaces.
+
+    An added one is as readable and writable for others as its package's ``__init__.py``, whatever the umask of whoever
+    applies the patch (the directories made for it: as the directory they lie in); for its owner the umask holds. Made
+    by root, it gets its directory's owner.
+    """
     if original is None:
-        if not (hasattr(os, "geteuid") and os.geteuid() == 0):
-            return fs.Meta(mode=change.mode, mtime_ns=change.mtime_ns)
-        parent = os.stat(os.path.dirname(change.path))
-        return fs.Meta(mode=change.mode, mtime_ns=change.mtime_ns, uid=parent.st_uid, gid=parent.st_gid)
+        meta = fs.Meta(mode=change.mode, mtime_ns=change.mtime_ns, like=fs.package_like(home, change.path))
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            parent = os.stat(os.path.dirname(change.path))
+            return meta._replace(uid=parent.st_uid, gid=parent.st_gid)
+        return meta
     before = original.before
     mtime_ns = change.mtime_ns
     if mtime_ns is None and change.before is not None and change.after is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 
 import pytest
-from support.bench import CORE, UTIL, Bench
+from support.bench import CORE, DEMO, UTIL, Bench
 
 DOUBLE = """
 [[edit]]
@@ -102,7 +103,44 @@ def test_the_json_of_an_unchanged_patch(bench: Bench) -> None:
     bench.patch("double", DOUBLE)
     bench("apply", "double")
     [patch] = bench.json("apply", "double").json["patches"]
-    assert (patch["name"], patch["action"], patch["files"]) == ("double", "unchanged", [])
+    held = sha(bench.read("demo/core.py"))
+    assert (patch["name"], patch["action"], patch["files"]) == (
+        "double",
+        "unchanged",
+        [{"path": "demo/core.py", "before_sha256": held, "after_sha256": held, "edits": []}],
+    )
+    assert bench("apply", "double").out == "unchanged double  (demo 1.0): applied already\n"
+
+
+def test_the_files_of_a_large_patch_are_cut_short_in_text_alone(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench({f"demo/m{number:02}.py": "x = 1\n" for number in range(23)})
+    names = ", ".join(f'"demo/m{number:02}.py"' for number in range(23))
+    bench.patch("many", f'[[edit]]\nfile = [{names}]\nfind = "x = 1"\nreplace = "x = 2"\n')
+    lines = bench("apply", "many", "--dry-run").out.splitlines()
+    assert (len(lines), lines[20], lines[21]) == (22, "  demo/m19.py:1", "  and 3 more files")
+    assert len(bench.json("apply", "many").json["patches"][0]["files"]) == 23
+    bench.write("demo/m22.py", b"mine")
+    lines = bench("check").out.splitlines()
+    assert (len(lines), lines[-1]) == (23, "      and 3 more files")
+    assert len(bench.json("check").json["patches"][0]["files"]) == 23
+
+
+@pytest.mark.parametrize("name", ["core.abi3.so", "core.cpython-312-x86_64-linux-gnu.so", "core.pyd"])
+def test_a_compiled_module_in_front_of_the_source_is_noted(make_bench: Callable[..., Bench], name: str) -> None:
+    bench = make_bench({**DEMO, f"demo/{name}": b"\x7fELF"})
+    bench.patch("double", DOUBLE)
+    note = f"demo/core.py: imports take demo/{name} instead, so that this edit has no effect on them"
+    assert bench.json("apply", "double", "--dry-run").json["notes"] == [note]
+    run = bench("apply", "double")
+    assert (run.status, run.err) == (0, note + "\n")
+    bench.install("1.0")
+    assert bench("sync").err == note + "\n"
+
+
+def test_a_compiled_module_beside_other_sources_is_no_matter(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench({**DEMO, "demo/fast.abi3.so": b"\x7fELF"})
+    bench.patch("double", DOUBLE)
+    assert bench("apply", "double").err == ""
 
 
 def test_a_dry_run_plans_and_writes_nothing(bench: Bench) -> None:
@@ -338,6 +376,8 @@ def test_an_applied_patch_that_the_release_has_is_taken_out(bench: Bench) -> Non
     bench.patch("double", DOUBLE + '[[upstreamed]]\nversions = ">=1.0"\n')
     assert bench("apply", "double").status == 0
     assert bench.pristine()
+    assert bench("check").out == "double  upstreamed  demo 1.0\n    demo 1.0 has the change: drop the patch\n"
+    assert bench("revert", "double").status == 0
     assert bench("check").out.startswith("no patches: none is applied")
 
 

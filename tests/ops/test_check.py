@@ -48,6 +48,7 @@ def test_applied(bench: Bench) -> None:
         "applied_version": "1.0",
         "files": [{"path": "demo/core.py", "state": "applied"}, {"path": "demo/util.py", "state": "applied"}],
         "reason": None,
+        "site": str(bench.site),
         "status": 0,
     }
 
@@ -239,6 +240,7 @@ def test_only_the_named(bench: Bench) -> None:
 def test_a_name_that_is_known_and_not_applied(bench: Bench) -> None:
     bench.patch("p", DOUBLE)
     assert (state(bench)["state"], state(bench)["status"]) == ("absent", 1)
+    assert state(bench)["reason"] == "never applied: run `patchkit apply p`"
 
 
 def test_an_unknown_name(bench: Bench) -> None:

@@ -55,6 +55,7 @@ def test_the_json(bench: Bench) -> None:
             "applied_version": "1.0",
             "files": [],
             "reason": reason,
+            "site": str(bench.site),
         }
     assert run.json["damage"]["code"] == "corrupt"
     assert "patchkit apply double util" in run.json["damage"]["hint"]

@@ -309,7 +309,7 @@ def test_doctor_finds_problems(bench: Bench) -> None:
     run = bench("doctor")
     assert run.status == 1
     text = " ".join(run.out.split())
-    assert "problem demo: is installed twice: demo-1.0.dist-info and demo-2.0.dist-info" in text
+    assert "holds 2 installations of demo: demo-1.0.dist-info and demo-2.0.dist-info hint: a broken upgrade" in text
     assert "note bare: has no RECORD (no-record): no witness of its bytes" in text
     assert "note dev: editable, so not for patching" in text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -117,10 +118,121 @@ def test_a_file_changed_since_is_left_alone(bench: Bench) -> None:
     assert run.error["hint"]
     assert bench.read("demo/core.py") == b"mine = 1\n"
     run = bench("check")  # says what is the matter, and does not fall over it
+    assert run.status == 1
     assert run.err.startswith("an interrupted command could not be taken back: apply was interrupted")
+    [patch] = bench.json("check").json["patches"]
+    assert (patch["name"], patch["state"], patch["site"]) == ("both", "modified", str(bench.site))
+    assert [(file["path"], file["state"]) for file in patch["files"]] == [
+        ("demo/core.py", "modified"),
+        ("demo/util.py", "pristine"),
+        ("demo/new/extra.py", "pristine"),
+    ]
+    assert patch["reason"].startswith("an interrupted `apply` waits to be taken back: apply was interrupted, and since")
+    assert "keep a copy of what you need, put back what was there, and run the command again: cp " in patch["reason"]
+    for command in (("list",), ("show", "both"), ("diff",), ("log",), ("sync",), ("revert", "--all")):
+        run = bench.json(*command)
+        assert (command, run.status, run.error["code"]) == (command, 5, "interrupted")
     run = bench("doctor")
     assert run.status == 1
     assert "problem journal: " in run.out
+
+
+#: A process that may write nothing in the site: the tests may run as root, whom no mode bits stop.
+READING = """
+import os, sys
+opened = os.open
+
+def only_read(path, flags, *rest, **more):
+    if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        raise PermissionError(13, "Permission denied", path)
+    return opened(path, flags, *rest, **more)
+
+os.open = only_read
+from patchkit.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def reading(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", READING, *arguments(bench, *words)]
+    return subprocess.run(command, env=environment(), cwd=bench.root / "work", capture_output=True, text=True)
+
+
+def test_a_half_written_site_that_cannot_be_written(bench: Bench) -> None:
+    interrupted(bench)
+    done = reading(bench, "--json", "check")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ok"] is False
+    [patch] = found["patches"]
+    assert (patch["name"], patch["state"], patch["applied_version"]) == ("both", "partial", None)
+    assert [(file["path"], file["state"]) for file in patch["files"]] == [
+        ("demo/core.py", "applied"),
+        ("demo/util.py", "pristine"),
+        ("demo/new/extra.py", "pristine"),
+    ]
+    assert patch["reason"].startswith(f"an interrupted `apply` (3 files) waits to be taken back in {bench.site}, and")
+    assert patch["reason"].endswith("that takes it back, or waits for that command if it is still at work")
+    assert len(found["notices"]) == 1
+    done = reading(bench, "check", "both")
+    assert (done.returncode, done.stdout.split("\n")[0]) == (1, "both  partial")
+    for words in (("list",), ("show", "both"), ("diff",), ("log",), ("sync",), ("apply", "both", "--dry-run")):
+        done = reading(bench, "--json", *words)
+        assert (words, done.returncode, json.loads(done.stdout)["error"]["code"]) == (words, 5, "interrupted")
+    done = reading(bench, "doctor")
+    assert done.returncode == 1
+    assert "problem journal: an interrupted `apply` (3 files) waits" in " ".join(done.stdout.split())
+
+
+def test_a_half_taken_back_site_that_cannot_be_written(bench: Bench) -> None:
+    """Interrupted in `revert`: what it had not come to is still ours."""
+    bench.patch("both", BOTH)
+    bench("apply", "both")
+    interrupted(bench, "core.py", "revert", "both")
+    done = reading(bench, "--json", "check")
+    [patch] = json.loads(done.stdout)["patches"]
+    assert (done.returncode, patch["state"], patch["applied_version"]) == (1, "partial", "1.0")
+    assert [(file["path"], file["state"]) for file in patch["files"]] == [
+        ("demo/core.py", "pristine"),
+        ("demo/util.py", "applied"),
+        ("demo/new/extra.py", "applied"),
+    ]
+
+
+def test_patches_that_share_its_files_are_half_written_as_well(bench: Bench) -> None:
+    bench.patch("other", '[[edit]]\nfile = "demo/core.py"\nfind = "result = None"\nreplace = "result = 0"\n')
+    bench("apply", "other")
+    interrupted(bench)
+    done = reading(bench, "--json", "check")
+    states = [(patch["name"], patch["state"]) for patch in json.loads(done.stdout)["patches"]]
+    assert (done.returncode, states) == (1, [("both", "partial"), ("other", "partial")])
+
+
+def test_a_patch_that_was_named_and_needed_nothing_is_not(bench: Bench) -> None:
+    bench.patch("adds", '[[add]]\nfile = "demo/other.py"\ncontent = ""\n')
+    bench("apply", "adds")
+    interrupted(bench, "core.py", "apply", "both", "adds")
+    done = reading(bench, "--json", "check")
+    states = [(patch["name"], patch["state"]) for patch in json.loads(done.stdout)["patches"]]
+    assert (done.returncode, states) == (1, [("both", "partial"), ("adds", "applied")])
+
+
+def test_a_completed_command_that_cannot_be_tidied_up_is_no_drift(bench: Bench) -> None:
+    interrupted(bench, "ledger.json")
+    done = reading(bench, "check")
+    assert (done.returncode, done.stdout) == (0, "both  applied     demo 1.0\n")
+    assert done.stderr.startswith("an interrupted command had been completed; tidying up waits: ")
+
+
+def test_whom_one_waits_for() -> None:
+    from patchkit.ops.session import waiting_text
+    from patchkit.state.lock import Holder
+
+    assert waiting_text(Holder(None, "")) == "waiting for another patchkit, which has the lock"
+    assert waiting_text(Holder(7, "")) == "waiting for patchkit with pid 7, which has the lock"
+    assert waiting_text(Holder(7, "patchkit sync")) == (
+        "waiting for patchkit with pid 7 (patchkit sync), which has the lock"
+    )
 
 
 def test_two_at_once_both_succeed_in_turn(bench: Bench) -> None:

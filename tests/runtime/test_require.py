@@ -110,3 +110,22 @@ def test_it_imports_no_parser_and_next_to_nothing(home: Path) -> None:
         "__future__", "_json", "zlib", "_sha256", "_sha2",
         "patchkit", "patchkit.runtime", "patchkit.runtime.ledger", "patchkit.runtime.require",
     }  # fmt: skip
+
+
+def test_an_install_that_comes_first_on_the_path_hides_the_patched_one(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path / "user"
+    (first / "pkg-2.0.dist-info").mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [str(first), str(home)])
+    require("p")  # what an interrupted removal left is no install
+    (first / "pkg-2.0.dist-info" / "METADATA").write_text("Name: pkg\nVersion: 2.0\n")
+    with pytest.raises(SiteError) as raised:
+        require("p")
+    [found] = raised.value.details["patches"]
+    assert (found["state"], found["reason"]) == (
+        "stale",
+        f"was applied to pkg in {home}; imports take {first}/pkg-2.0.dist-info first",
+    )
+    monkeypatch.setattr(sys, "path", [str(home), str(first)])
+    require("p")

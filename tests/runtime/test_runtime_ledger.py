@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from state.sites import TOML, entry_for, patch_entry
+from state.sites import TOML, entry_for, patch_entry, sha
 from support.interpreters import other_pythons
 
 from patchkit.runtime import ledger as reader
@@ -144,3 +144,37 @@ def test_every_interpreter_from_3_8_on_reads_it(home: Path, python: str) -> None
     )
     done = subprocess.run([str(python), "-c", code, str(ROOT), str(home)], capture_output=True, text=True)
     assert done.stdout == "{'a.py': 'applied', 'new.py': 'applied'}\nnot-applied\n", done.stderr
+
+
+def test_missing_blobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = reader.read(str(home))
+    assert ledger is not None
+    names = {sha(data): data for data in (TOML, b"one\n", b"two\n", b"new\n")}
+    assert {path.name for path in (home / ".patchkit" / "blobs").iterdir()} == set(names)
+    assert reader.missing_blobs(str(home), ledger) == []
+    assert reader.lost(ledger, []) == {}
+    for name in (sha(b"one\n"), sha(b"new\n")):
+        (home / ".patchkit" / "blobs" / name).unlink()
+    monkeypatch.setattr(reader, "sha256_hex", lambda data: pytest.fail("read"))
+    missing = reader.missing_blobs(str(home), ledger)
+    assert missing == sorted([sha(b"one\n"), sha(b"new\n")])
+    assert reader.lost(ledger, missing) == {"p": ["the original of a.py", "the patched copy of new.py"]}
+    for path in (home / ".patchkit" / "blobs").iterdir():
+        path.unlink()
+    (home / ".patchkit" / "blobs").rmdir()
+    assert reader.missing_blobs(str(home), ledger) == sorted(names)
+    assert reader.lost(ledger, sorted(names))["p"][0] == "its patch file"
+
+
+def test_blobs_that_may_not_be_listed_are_not_missing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> list[str]:
+        raise PermissionError(path)
+
+    ledger = reader.read(str(home))
+    assert ledger is not None
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert reader.missing_blobs(str(home), ledger) == []
+
+
+def test_nothing_is_missing_of_an_empty_ledger(tmp_path: Path) -> None:
+    assert reader.missing_blobs(str(tmp_path), Ledger().to_json()) == []

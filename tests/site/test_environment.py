@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.dists import make_dist
 
-from patchkit.errors import UsageError
+from patchkit.errors import SiteError, UsageError
 from patchkit.site import interpreter as interpreter_module
-from patchkit.site.environment import resolve
+from patchkit.site.environment import Site, home_of, ledger_homes, resolve
 
 BIN = "Scripts" if sys.platform == "win32" else "bin"
 EXE = "python.exe" if sys.platform == "win32" else "python"
@@ -180,23 +180,77 @@ def test_a_linked_lib64_counts_once(venv: Path) -> None:
     assert len(site.paths) == 1
 
 
-def test_home_is_where_the_ledger_is_or_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from patchkit.site.environment import _home
+def folders(tmp_path: Path, *names: str) -> list[str]:
+    for name in names:
+        (tmp_path / name).mkdir()
+    return [str(tmp_path / name) for name in names]
 
-    pure, user, system = (tmp_path / name for name in ("pure", "user", "system"))
-    for folder in (pure, user, system):
-        folder.mkdir()
-    writable = {str(user)}
-    monkeypatch.setattr(os, "access", lambda path, mode: path in writable)
-    order = [str(user), str(system)]
-    assert _home(str(pure), order) == str(user)
-    (pure / ".patchkit").mkdir()
-    assert _home(str(pure), order) == str(pure)
-    (pure / ".patchkit").rmdir()
-    writable.clear()
-    assert _home(str(pure), order) == str(pure)
-    (system / ".patchkit").mkdir()
-    assert _home(str(pure), order) == str(system)
+
+def site_with(home: str, paths: list[str]) -> Site:
+    return Site(home=home, paths=paths, interpreter=None, python_version=(3, 12), label="a site")
+
+
+def test_the_default_home_is_purelib_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    before = resolve(python=str(venv), environ={}).home
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    assert resolve(python=str(venv), environ={}).home == before
+    assert Path(before).samefile(_packages(venv))
+
+
+def test_a_site_at_another_home(tmp_path: Path) -> None:
+    pure, user = folders(tmp_path, "pure", "user")
+    site = site_with(pure, [user, pure])
+    assert site.at(pure) is site
+    other = site.at(user)
+    assert (other.home, other.paths, other.python_version, other.label) == (user, (user, pure), (3, 12), "a site")
+    assert (site.home, other.markers) == (pure, site.markers)
+
+
+def test_the_home_of_a_distribution_is_the_folder_that_holds_it(tmp_path: Path) -> None:
+    pure, user, debian, elsewhere = folders(tmp_path, "pure", "user", "dist-packages", "elsewhere")
+    site = site_with(pure, [user, pure, debian])
+    for folder, name in ((pure, "one"), (user, "two"), (debian, "three")):
+        make_dist(Path(folder), name, "1.0", {f"{name}.py": ""})
+        found = site.find(name)
+        assert found is not None
+        assert home_of(site, found) == folder
+    make_dist(Path(elsewhere), "four", "1.0", {"four.py": ""})
+    (Path(user) / "more.pth").write_text(elsewhere + "\n")
+    found = site.find("four")
+    assert found is not None
+    assert home_of(site, found) == pure
+
+
+def test_the_home_under_another_name_is_the_home(tmp_path: Path) -> None:
+    """``lib64`` is often a link to ``lib``: there is one ledger, under one name."""
+    (lib,) = folders(tmp_path, "lib")
+    (tmp_path / "lib64").symlink_to("lib")
+    site = site_with(lib, [str(tmp_path / "lib64")])
+    make_dist(Path(lib), "one", "1.0", {"one.py": ""})
+    found = site.find("one")
+    assert found is not None
+    assert home_of(site, found) == lib
+    (Path(lib) / ".patchkit").mkdir()
+    assert ledger_homes(site) == [lib]
+
+
+def test_the_ledgers_of_a_site_the_default_one_first(tmp_path: Path) -> None:
+    pure, user, system = folders(tmp_path, "pure", "user", "system")
+    site = site_with(pure, [user, pure, system])
+    assert ledger_homes(site) == []
+    for folder in (user, system):
+        (Path(folder) / ".patchkit").mkdir()
+    assert ledger_homes(site) == [user, system]
+    (Path(pure) / ".patchkit").mkdir()
+    assert ledger_homes(site) == [pure, user, system]
+    (Path(system) / ".patchkit").rmdir()
+    (Path(system) / ".patchkit").write_text("")
+    with pytest.raises(SiteError, match="is not a directory") as caught:
+        ledger_homes(site)
+    assert (caught.value.code, caught.value.exit_status) == ("not-a-directory", 5)
 
 
 def test_a_virtual_environment_that_sees_the_system(tmp_path: Path) -> None:

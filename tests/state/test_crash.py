@@ -9,14 +9,14 @@ import stat
 from pathlib import Path
 
 import pytest
-from state.sites import MTIME, Crash, Exit, Site, Stop, build
+from state.sites import MTIME, TOML, Crash, Exit, Site, Stop, build, entry_for, patch_entry, sha
 
 from patchkit.errors import SiteError
 from patchkit.runtime import ledger as reader
 from patchkit.state import fs
 from patchkit.state.ledger import Ledger
 from patchkit.state.log import read_log
-from patchkit.state.transaction import pending, recover
+from patchkit.state.transaction import Change, commit, pending, recover
 
 
 @pytest.fixture(autouse=True)
@@ -220,3 +220,74 @@ def test_what_power_loss_could_reorder_is_flushed_first(tmp_path: Path) -> None:
     dropped = last("unlink", "journal.json")
     assert any(ledger < n < dropped for n, step in enumerate(names) if step == ("fsync-dir", ".patchkit"))
     assert any(dropped < n for n, step in enumerate(names) if step == ("fsync-dir", ".patchkit"))
+
+
+def build_revert(home: Path) -> tuple[Ledger, list[Change]]:
+    """One patched file that was a link into a cache, and one added file that somebody removed, not its directories."""
+    (home / "cache").mkdir(parents=True)
+    (home / "site" / "pkg").mkdir(parents=True)
+    (home / "cache" / "a.py").write_bytes(b"a = 1\n")
+    os.utime(home / "cache" / "a.py", ns=(MTIME, MTIME))
+    path, added = home / "site" / "pkg" / "a.py", home / "site" / "pkg" / "new" / "deep" / "add.py"
+    path.symlink_to("../../cache/a.py")
+    keys = ["pkg/a.py", "pkg/new/deep/add.py"]
+    ledger = Ledger().with_patch(patch_entry("first", keys))
+    ledger = ledger.with_file(keys[0], entry_for(b"a = 1\n", b"a = 2\n")).with_file(
+        keys[1], entry_for(None, b"n = 1\n")
+    )
+    changes = [
+        Change(keys[0], str(path), b"a = 1\n", b"a = 2\n"),
+        Change(keys[1], str(added), None, b"n = 1\n"),
+    ]
+    commit(str(home / "site"), changes, ledger, {"command": "apply"}, extra_blobs=[TOML])
+    assert not path.is_symlink()
+    added.unlink()
+    return Ledger(), [Change(keys[0], str(path), b"a = 2\n", b"a = 1\n", mtime_ns=MTIME)]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_while_a_link_is_put_back(tmp_path: Path, when: str) -> None:
+    counter = Stop(None)
+    ledger, changes = build_revert(tmp_path / "count")
+    commit(str(tmp_path / "count" / "site"), changes, ledger, {"command": "revert"}, crash=counter)
+    sides = []
+    for at in range(1, len(counter.steps) + 1):
+        root = tmp_path / str(at)
+        ledger, changes = build_revert(root)
+        home, path = root / "site", root / "site" / "pkg" / "a.py"
+        hook = Stop(at, when)
+        with contextlib.suppress(Crash):
+            commit(str(home), changes, ledger, {"command": "revert"}, crash=hook)
+        if not hook.fired:  # a removal of what is not there has no "after"
+            continue
+        recover(str(home))
+        assert not pending(str(home))
+        recorded = Ledger.load(str(home))
+        sides.append("old" if recorded.patches else "new")
+        if recorded.patches:
+            assert (path.is_symlink(), path.read_bytes()) == (False, b"a = 2\n")
+            assert recorded.files["pkg/a.py"].link == "../../cache/a.py"
+            commit(str(home), changes, ledger, {"command": "revert"})
+        assert os.readlink(path) == "../../cache/a.py"
+        assert not (home / "pkg" / "new").exists()
+        assert [entry.name for entry in (home / "pkg").iterdir()] == ["a.py"]
+        now = os.stat(root / "cache" / "a.py")
+        assert ((root / "cache" / "a.py").read_bytes(), now.st_mtime_ns) == (b"a = 1\n", MTIME)
+    assert sides == sorted(sides, reverse=True)
+    assert {"old", "new"} == set(sides)
+
+
+def test_a_copy_that_is_lost_before_the_rollback(tmp_path: Path) -> None:
+    """The advice names the distribution that the file belongs to, and following it helps."""
+    site = build(tmp_path)
+    (tmp_path / "pkg-1.0.dist-info" / "RECORD").write_text("pkg/__init__.py,,\npkg/a.py,,\n")
+    replaced = [index for index, step in enumerate(steps_of(tmp_path / "count")) if step[0] == "replace"]
+    with contextlib.suppress(Crash):
+        site.commit(Stop(replaced[-2] + 1, "before"))
+    assert (tmp_path / "pkg/a.py").read_bytes() == b"a = 2\n"
+    (tmp_path / ".patchkit" / "blobs" / sha(b"a = 1\n")).unlink()
+    with pytest.raises(SiteError) as caught:
+        recover(str(tmp_path))
+    assert caught.value.code == "corrupt"
+    assert caught.value.hint is not None
+    assert "pip install --force-reinstall --no-deps pkg==1.0, and run the command again" in caught.value.hint

@@ -19,8 +19,10 @@ from patchkit.state.ledger import (
     Pristine,
     Stat,
     Upstreamed,
+    beneath,
     dirs_after,
     dumps,
+    from_json,
     key_of,
     layers_of,
     save,
@@ -38,7 +40,7 @@ FULL = (
             Pristine("0" * 64, 3, 0o644, 12),
             "record",
             Content("1" * 64, 4),
-            (Layer("one", ((0, 1, "YWI="),)), Layer("two", ((1, 1, 3),))),
+            (Layer("one", ((0, 1, "YWI=", "eA=="),)), Layer("two", ((1, 1, 3, None),))),
             Stat(4, 5, 6, 7),
             (),
         ),
@@ -75,7 +77,7 @@ def test_on_disk_it_is_plain_json_with_one_line_per_patch_and_file(tmp_path: Pat
     assert [entry["name"] for entry in value["patches"]] == ["one", "two"]
     assert sum(1 for line in text.splitlines() if '"name": "one"' in line) == 1
     assert [line.split('"')[1] for line in text.splitlines() if '"witness"' in line] == ["/outside/b.py", "pkg/a.py"]
-    assert value["files"]["pkg/a.py"]["layers"][0] == {"patch": "one", "splices": [[0, 1, "YWI="]]}
+    assert value["files"]["pkg/a.py"]["layers"][0] == {"patch": "one", "splices": [[0, 1, "YWI=", "eA=="]]}
 
 
 def test_every_single_damaged_byte_is_noticed(tmp_path: Path) -> None:
@@ -155,8 +157,9 @@ def test_a_later_patch_over_an_earlier_ones_text_keeps_both_scripts() -> None:
     one = [ByteSplice(1, 2, b"b", b"BBB")]  # aBBBcdef
     two = [ByteSplice(2, 4, b"BB", b"-"), ByteSplice(8, 8, b"", b"!")]  # aB-cdef!
     layers = layers_of([("one", one), ("two", two)])
-    assert layers[0].splices == ((1, 2, "QkJC"),)
-    assert layers[1].splices == ((2, 4, 1), (8, 8, 1))
+    assert layers[0].splices == ((1, 2, "QkJC", "Yg=="),)
+    assert layers[1].splices == ((2, 4, 1, "QkI="), (8, 8, 1, ""))
+    assert beneath(layers, b"aB-cdef!") == pristine
     assert scripts_of(layers, pristine, b"aB-cdef!") == [("one", one), ("two", two)]
     with pytest.raises(InternalError):
         scripts_of(layers, pristine, b"aB-cdeX!")
@@ -185,6 +188,7 @@ def test_layers_give_every_script_back(stack: tuple[bytes, bytes, list[tuple[str
     layers = layers_of(scripts)
     through_json = tuple(Layer(name, tuple(map(tuple, splices))) for name, splices in json.loads(json.dumps(layers)))
     assert scripts_of(through_json, pristine, after) == scripts
+    assert beneath(through_json, after) == pristine
 
 
 JSON = st.recursive(
@@ -226,3 +230,27 @@ def test_the_last_file_of_a_made_directory_takes_it_over() -> None:
     made = {"new/deep/d.py": ["/v/lib/new/deep"]}
     both = dirs_after(home, old, old.with_file("new/deep/d.py", entry_for(None, b"d")), made)
     assert both == {"new/a.py": ["/v/lib/new"], "new/b.py": [], "new/deep/d.py": ["/v/lib/new/deep"]}
+
+
+def test_a_link_is_remembered_and_a_ledger_from_before_links_is_read(tmp_path: Path) -> None:
+    linked = Ledger().with_file("a.py", entry_for(b"a", b"b")._replace(link="../cache/a.py"))
+    (tmp_path / ".patchkit").mkdir()
+    save(str(tmp_path), linked)
+    assert Ledger.load(str(tmp_path)).files["a.py"].link == "../cache/a.py"
+    assert "link" not in Ledger().with_file("a.py", entry_for(b"a", b"b")).to_json()["files"]["a.py"]
+    assert from_json(Ledger().with_file("a.py", entry_for(b"a", b"b")).to_json(), "x").files["a.py"].link is None
+
+
+def test_a_ledger_from_before_the_replaced_bytes_is_read(tmp_path: Path) -> None:
+    value = FULL.to_json()
+    for layer in value["files"]["pkg/a.py"]["layers"]:
+        layer["splices"] = [splice[:3] for splice in layer["splices"]]
+    layers = from_json(value, "x").files["pkg/a.py"].layers
+    assert layers == (Layer("one", ((0, 1, "YWI=", None),)), Layer("two", ((1, 1, 3, None),)))
+    assert beneath(layers, b"abcd") is None
+
+
+def test_long_replaced_bytes_are_left_out() -> None:
+    long = b"x" * (16 * 1024 + 1)
+    assert layers_of([("one", [ByteSplice(0, len(long), long, b"y")])])[0].splices == ((0, len(long), 1, None),)
+    assert layers_of([("one", [ByteSplice(1, len(long), long[1:], b"y")])])[0].splices[0][3] is not None

@@ -429,3 +429,67 @@ def test_any_transaction_stopped_anywhere(
         path = Path(one.path)
         assert (path.read_bytes() if path.exists() else None) == pair[side]
     assert not [path for path in home.rglob("*.tmp") if ".patchkit/" not in str(path)]
+
+
+def test_a_journal_from_before_links_is_read(tmp_path: Path) -> None:
+    interrupted(tmp_path, "b.py")
+    home = str(tmp_path / "site")
+    path = Path(journal_path(home))
+    value = json.loads(path.read_bytes())
+    for name in ("checksum", "remove_dirs"):
+        del value[name]
+    for file in value["files"]:
+        del file["link"]
+    body = json.dumps(value, sort_keys=True)[1:].encode() + b"\n"
+    path.write_bytes(f'{{\n"checksum": "{reader.checksum(body)}",\n'.encode() + body)
+    done = recover(home)
+    assert done is not None
+    assert done.outcome == "rolled-back"
+
+
+def test_bytes_that_were_lost_before_do_not_stand_in_the_way(tmp_path: Path) -> None:
+    """Of another file, which this transaction leaves alone."""
+    put(tmp_path / "a.py", b"a")
+    put(tmp_path / "b.py", b"b")
+    first = Ledger().with_file("a.py", entry_for(b"a", b"A"))
+    commit(str(tmp_path), [change(tmp_path, "a.py", b"a", b"A")], first, EVENT)
+    for path in (tmp_path / ".patchkit" / "blobs").iterdir():
+        path.unlink()
+    both = Ledger.load(str(tmp_path)).with_file("b.py", entry_for(b"b", b"B"))
+    commit(str(tmp_path), [change(tmp_path, "b.py", b"b", b"B")], both, EVENT)
+    assert (tmp_path / "b.py").read_bytes() == b"B"
+    with pytest.raises(InternalError):
+        commit(str(tmp_path), [], both.with_file("c.py", entry_for(b"c", b"C")), EVENT)
+
+
+@pytest.mark.parametrize(("init", "expected"), [(0o644, 0o644), (0o755, 0o644), (0o666, 0o666), (0o640, 0o640)])
+def test_an_added_file_is_as_its_package(tmp_path: Path, init: int, expected: int) -> None:
+    put(tmp_path / "pkg/__init__.py", b"", init)
+    os.chmod(tmp_path / "pkg", 0o751)
+    umask = os.umask(0o077)
+    try:
+        ledger = Ledger().with_file("pkg/new/a.py", entry_for(None, b"x"))
+        commit(str(tmp_path), [change(tmp_path, "pkg/new/a.py", None, b"x")], ledger, EVENT)
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "pkg/new/a.py").stat().st_mode) == expected
+    assert stat.S_IMODE((tmp_path / "pkg/new").stat().st_mode) == 0o751
+
+
+def test_the_umask_is_the_owners_limit(tmp_path: Path) -> None:
+    put(tmp_path / "pkg/__init__.py", b"", 0o664)
+    umask = os.umask(0o277)
+    try:
+        mode = fs.package_like(str(tmp_path), str(tmp_path / "pkg/a.py"))
+        fs.write_new(str(tmp_path / "pkg/a.py"), b"x", fs.Meta(like=mode))
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "pkg/a.py").stat().st_mode) == 0o464
+
+
+def test_no_package_no_further_than_the_site(tmp_path: Path) -> None:
+    """Not even when the directory above has an ``__init__.py``."""
+    put(tmp_path / "__init__.py", b"", 0o600)
+    put(tmp_path / "site/pkg/a.py", b"", 0o600)
+    os.chmod(tmp_path / "site/pkg", 0o750)
+    assert fs.package_like(str(tmp_path / "site"), str(tmp_path / "site/pkg/a.py")).mode & 0o777 == 0o750

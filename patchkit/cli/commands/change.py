@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
 
 if TYPE_CHECKING:
-    from patchkit.ops.apply import FileResult, Outcome
+    from patchkit.ops.outcome import FileResult, Outcome, PatchResult
+    from patchkit.site.environment import Site
+
+#: File lines that are printed for one patch; --json has them all.
+_MOST = 20
 
 _VERBS = {
     "applied": ("applied", "green"),
@@ -51,63 +56,73 @@ def _plan_options(parser: ArgumentParser) -> None:
 
 def run_apply(arguments: Namespace) -> int:
     """Apply the named patches."""
-    from patchkit.ops.apply import apply_patches
-    from patchkit.ops.session import opened
+    from patchkit.ops.apply import apply_site
 
     output: Output = arguments.output
     catalog = catalog_of(arguments)
     patches = [catalog.load(name) for name in arguments.names]
     site = site_of(arguments)
-    with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
-        workspace.fetch = output.status if arguments.fetch else None
-        outcome = apply_patches(
-            workspace, patches, dry_run=arguments.dry_run, allow_known_bad=arguments.allow_known_bad
-        )
-    return _report(arguments, outcome, site_json(site))
+    outcome = apply_site(
+        site,
+        patches,
+        dry_run=arguments.dry_run,
+        allow_known_bad=arguments.allow_known_bad,
+        notice=output.note,
+        fetch=output.status if arguments.fetch else None,
+        find_patch=catalog.find,
+    )
+    return _report(arguments, outcome, site)
 
 
 def run_revert(arguments: Namespace) -> int:
     """Take the named patches out."""
-    from patchkit.ops.revert import names_to_revert, revert_patches
-    from patchkit.ops.session import opened
+    from patchkit.ops.revert import revert_site
 
     output: Output = arguments.output
     site = site_of(arguments)
-    with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
-        workspace.fetch = output.status if arguments.fetch else None
-        names = names_to_revert(workspace, arguments.names, arguments.all, catalog_of(arguments))
-        outcome = revert_patches(workspace, names, force=arguments.force, dry_run=arguments.dry_run)
-    return _report(arguments, outcome, site_json(site))
+    outcome = revert_site(
+        site,
+        arguments.names,
+        everything=arguments.all,
+        catalog=catalog_of(arguments),
+        force=arguments.force,
+        dry_run=arguments.dry_run,
+        notice=output.note,
+        fetch=output.status if arguments.fetch else None,
+    )
+    return _report(arguments, outcome, site)
 
 
 def run_sync(arguments: Namespace) -> int:
     """Make the site match the project's list."""
-    from patchkit.ops.session import opened
     from patchkit.ops.sync import sync_site
 
     output: Output = arguments.output
     site = site_of(arguments)
-    catalog = catalog_of(arguments)
-    with opened(site, write=not arguments.dry_run, notice=output.note) as workspace:
-        workspace.fetch = output.status if arguments.fetch else None
-        outcome = sync_site(workspace, catalog, dry_run=arguments.dry_run, allow_known_bad=arguments.allow_known_bad)
-    return _report(arguments, outcome, site_json(site))
+    outcome = sync_site(
+        site,
+        catalog_of(arguments),
+        dry_run=arguments.dry_run,
+        allow_known_bad=arguments.allow_known_bad,
+        notice=output.note,
+        fetch=output.status if arguments.fetch else None,
+    )
+    return _report(arguments, outcome, site)
 
 
-def _report(arguments: Namespace, outcome: Outcome, site: dict[str, object]) -> int:
+def _report(arguments: Namespace, outcome: Outcome, site: Site) -> int:
     output: Output = arguments.output
+    several = len({patch.site for patch in outcome.patches if patch.site is not None}) > 1
     for patch in outcome.patches:
         word, style = _VERBS[patch.action]
         if arguments.dry_run and patch.action in ("applied", "reverted"):
             word = {"applied": "would apply", "reverted": "would revert"}[patch.action]
         target = f"  ({patch.distribution} {patch.version})" if patch.distribution and patch.version else ""
+        where = f"  in {patch.site}" if several and patch.site else ""
         reason = f": {patch.reason}" if patch.reason else ""
-        output.line(f"{output.paint(word, style)} {output.paint(patch.name, 'bold')}{target}{reason}")
-        for file in patch.files:
-            lines = sorted({match.line for edit in file.edits for match in edit.matches})
-            at = f":{','.join(map(str, lines))}" if lines else ""
-            new = "  (new file)" if file.before_sha256 is None else "  (removed)" if file.after_sha256 is None else ""
-            output.line(f"  {file.path}{at}{new}")
+        output.line(f"{output.paint(word, style)} {output.paint(patch.name, 'bold')}{target}{where}{reason}")
+        if patch.action != "unchanged":
+            _print_files(output, patch.files)
     if not outcome.patches:
         output.line("nothing to do: no patch is wanted and none is applied")
     for note in outcome.notes:
@@ -118,7 +133,7 @@ def _report(arguments: Namespace, outcome: Outcome, site: dict[str, object]) -> 
     if output.json_mode:
         output.json(
             ok=True,
-            site=site,
+            site=site_json(site),
             dry_run=arguments.dry_run,
             patches=[_patch_json(patch) for patch in outcome.patches],
             notes=outcome.notes,
@@ -127,13 +142,25 @@ def _report(arguments: Namespace, outcome: Outcome, site: dict[str, object]) -> 
     return 0
 
 
-def _patch_json(patch: Any) -> dict[str, object]:
+def _print_files(output: Output, files: Sequence[FileResult]) -> None:
+    for file in files[:_MOST]:
+        lines = sorted({match.line for edit in file.edits for match in edit.matches})
+        at = f":{','.join(map(str, lines))}" if lines else ""
+        new = "  (removed)" if file.after_sha256 is None else "  (new file)" if file.before_sha256 is None else ""
+        output.line(f"  {file.path}{at}{new}")
+    if len(files) > _MOST:
+        more = len(files) - _MOST
+        output.line(f"  and {more} more file{'s' if more != 1 else ''}")
+
+
+def _patch_json(patch: PatchResult) -> dict[str, object]:
     return {
         "name": patch.name,
         "action": patch.action,
         "distribution": patch.distribution,
         "version": patch.version,
         "reason": patch.reason,
+        "site": patch.site,
         "files": [
             {
                 "path": file.path,

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
-from patchkit.errors import SiteError
 
 if TYPE_CHECKING:
     from patchkit.ops.check import PatchState
+
+#: File lines that are printed for one patch; --json has them all.
+_MOST = 20
 
 
 def configure_check(parser: ArgumentParser) -> None:
@@ -23,32 +25,22 @@ def configure_check(parser: ArgumentParser) -> None:
 
 def run_check(arguments: Namespace) -> int:
     """Report the state of every patch; 0 when all is as wanted, 1 otherwise."""
-    from patchkit.ops.check import check_site, corrupt_states
-    from patchkit.ops.session import mend, read_ledger
+    from patchkit.ops.check import check_site
 
     output: Output = arguments.output
     site = site_of(arguments)
-    catalog = catalog_of(arguments)
-    damage: SiteError | None = None
-    try:
-        ledger, notices = read_ledger(site)
-        states = check_site(site, ledger, arguments.names, catalog)
-    except SiteError as error:
-        if error.code != "corrupt" or "salvaged" not in error.details:
-            raise
-        damage, notices = error, mend(site)
-        states = corrupt_states(site, error, arguments.names, catalog)
-    for notice in notices:
+    report = check_site(site, arguments.names, catalog_of(arguments))
+    states = report.states
+    for notice in report.notices:
         output.note(notice)
-    clean = damage is None and all(state.clean for state in states)
-    _print(output, [state for state in states if not (arguments.quiet and state.clean)])
-    if damage is not None:
+    _print(output, states, quiet=arguments.quiet)
+    for damage in report.damage:
         output.note(f"{output.paint('damaged', 'red', sys.stderr)}: {damage.message}")
         output.note(f"{output.paint('hint', 'cyan', sys.stderr)}: {damage.hint}")
-    elif not states:
+    if not states and not report.damage:
         output.line(f"no patches: none is applied in {site.home}, and no project wants any")
     output.json(
-        ok=clean,
+        ok=report.clean,
         site=site_json(site),
         patches=[
             {
@@ -59,24 +51,30 @@ def run_check(arguments: Namespace) -> int:
                 "applied_version": state.applied_version,
                 "files": [{"path": file.path, "state": file.state} for file in state.files],
                 "reason": state.reason,
+                "site": state.site,
             }
             for state in states
         ],
-        notices=notices,
-        damage=None if damage is None else damage.to_json(),
+        notices=report.notices,
+        damage=report.damage[0].to_json() if report.damage else None,
     )
-    return 0 if clean else 1
+    return 0 if report.clean else 1
 
 
-def _print(output: Output, states: Sequence[PatchState]) -> None:
-    width = max((len(state.name) for state in states), default=0)
-    for state in states:
+def _print(output: Output, states: Sequence[PatchState], *, quiet: bool) -> None:
+    several = len({state.site for state in states}) > 1
+    shown = [state for state in states if not (quiet and state.clean)]
+    width = max((len(state.name) for state in shown), default=0)
+    for state in shown:
         style = "green" if state.clean else "red"
         version = f"{state.distribution} {state.version}" if state.version else state.distribution or ""
         line = f"{state.name.ljust(width)}  {output.paint(state.state.ljust(11), style)} {version}"
-        output.line(line.rstrip())
+        output.line(line.rstrip() + (f"  in {state.site}" if several else ""))
         if state.reason:
             output.paragraph(state.reason, 4)
         if state.state in ("partial", "modified"):
-            for file in state.files:
+            for file in state.files[:_MOST]:
                 output.line(f"      {file.state.ljust(10)} {file.path}")
+            if len(state.files) > _MOST:
+                more = len(state.files) - _MOST
+                output.line(f"      and {more} more file{'s' if more != 1 else ''}")

@@ -12,7 +12,10 @@ _STYLES = {"ok": "green", "note": "yellow", "problem": "red"}
 
 
 def configure_doctor(parser: ArgumentParser) -> None:
-    """``doctor`` has no options of its own."""
+    """The options of ``doctor``."""
+    parser.add_argument(
+        "--deep", action="store_true", help="compare every file of every distribution with RECORD's hash"
+    )
 
 
 def run_doctor(arguments: Namespace) -> int:
@@ -23,10 +26,12 @@ def run_doctor(arguments: Namespace) -> int:
 
     output: Output = arguments.output
     site = site_of(arguments)
-    for notice in mend(site):
+    mended = mend(site)
+    for notice in mended.notices:
         output.note(notice)
-    facts = diagnose(site)
     catalog = catalog_of(arguments)
+    facts = diagnose(site, catalog, waiting=mended.waiting, deep=arguments.deep, progress=output.status)
+    output.clear_status()
     own = f"patchkit {__version__} on Python {sys.version.split()[0]}"
     output.line(own)
     for fact in facts:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _STYLES = {
     "applied": "green",
     "available": "bold",
+    "conflict": "red",
     "refused": "dim",
     "upstreamed": "cyan",
     "wrong": "red",
@@ -28,20 +29,23 @@ def configure_list(parser: ArgumentParser) -> None:
 
 def run_list(arguments: Namespace) -> int:
     """List the patches."""
+    from patchkit.ops.homes import Homes
     from patchkit.ops.inspect import list_patches
-    from patchkit.ops.session import opened
+    from patchkit.ops.session import mend_all
 
     output: Output = arguments.output
     site = site_of(arguments)
-    with opened(site, write=False, notice=output.note) as workspace:
-        listed = list_patches(workspace, catalog_of(arguments))
+    mend_all(site, output.note)
+    listed = list_patches(Homes(site), catalog_of(arguments))
+    recorded = {item.site for item in listed if item.state in ("applied", "drifted")}
     width = max((len(item.name) for item in listed), default=0)
     for item in listed:
         mark = "  [wanted]" if item.wanted else ""
         head = (
             f"{output.paint(item.name.ljust(width), 'bold')}  {output.paint(item.state.ljust(10), _STYLES[item.state])}"
         )
-        output.line(f"{head}  {item.requirement}{mark}".rstrip())
+        where = f"  in {item.site}" if len(recorded) > 1 and item.site in recorded else ""
+        output.line(f"{head}  {item.requirement}{mark}{where}".rstrip())
         if item.summary:
             output.paragraph(item.summary, 4)
         if item.reason:
@@ -61,22 +65,27 @@ def configure_show(parser: ArgumentParser) -> None:
 
 def run_show(arguments: Namespace) -> int:
     """Explain one patch."""
-    from patchkit.ops.inspect import describe, find_patch, state_of
-    from patchkit.ops.session import opened
+    from patchkit.ops.homes import Homes
+    from patchkit.ops.inspect import describe, find_patch, states_of
+    from patchkit.ops.session import mend_all
 
     output: Output = arguments.output
     catalog = catalog_of(arguments)
     patch: Patch | None = None
     state, reason = "unknown", None
+    here: list[str] = []
     site = None
     try:
         site = site_of(arguments)
-        with opened(site, write=False, notice=output.note) as workspace:
-            patch = find_patch(workspace, catalog, arguments.name)
-            state, reason = state_of(workspace, patch)
+        mend_all(site, output.note)
+        homes = Homes(site)
+        patch = find_patch(homes, catalog, arguments.name)
+        states = states_of(homes, patch)
+        state, reason, _ = states[0]
+        here = [f"{word} in {home}" + (f" ({why})" if why else "") for word, why, home in states]
     except PatchkitError as error:
         # A patch can be explained without a site; but a damaged one must not go by in silence.
-        if error.code in ("corrupt", "ledger-version") or (patch is None and site is not None):
+        if site is not None and (patch is None or error.exit_status == 5):
             raise
         reason = error.message
         patch = patch or catalog.load(arguments.name)
@@ -84,7 +93,9 @@ def run_show(arguments: Namespace) -> int:
     output.paragraph(f"{output.paint(patch.name, 'bold')}: {patch.summary}")
     output.line(f"file: {patch.path}")
     output.line(f"for: {target.requirement}" + "".join(f", with {r}" for r in target.requires))
-    output.paragraph(f"here: {state}" + (f" ({reason})" if reason else ""))
+    output.paragraph(
+        f"here: {', '.join(here)}" if len(here) > 1 else f"here: {state}" + (f" ({reason})" if reason else "")
+    )
     if patch.tags:
         output.line(f"tags: {', '.join(patch.tags)}")
     if target.conflicts:
@@ -135,18 +146,22 @@ def configure_diff(parser: ArgumentParser) -> None:
 
 def run_diff(arguments: Namespace) -> int:
     """Show what the site differs by."""
+    from patchkit.ops.homes import Homes
     from patchkit.ops.inspect import differences, unified
-    from patchkit.ops.session import opened
+    from patchkit.ops.session import mend_all
 
     output: Output = arguments.output
     site = site_of(arguments)
-    with opened(site, write=False, notice=output.note) as workspace:
-        found = differences(workspace, [arguments.name] if arguments.name else [])
+    mend_all(site, output.note)
+    found = differences(Homes(site), [arguments.name] if arguments.name else [])
+    several = len({item.site for item in found}) > 1
     if not found:
         output.note("no file differs from what was installed")
     for item in found:
         if item.modified:
             output.note(f"{item.path}: holds edits made by hand as well")
+        if several:
+            output.note(f"{item.path}: in {item.site}")
         output.diff(unified(item.path, item.pristine, item.current))
     output.json(
         ok=True,
@@ -156,6 +171,7 @@ def run_diff(arguments: Namespace) -> int:
                 "path": item.path,
                 "patches": list(item.patches),
                 "modified": item.modified,
+                "site": item.site,
                 "diff": unified(item.path, item.pristine, item.current),
             }
             for item in found
@@ -171,15 +187,15 @@ def configure_log(parser: ArgumentParser) -> None:
 
 def run_log(arguments: Namespace) -> int:
     """Show the history."""
-    from patchkit.ops.session import history, mend
+    from patchkit.ops.session import history, mend_all
 
     output: Output = arguments.output
     if arguments.number is not None and arguments.number < 1:
         raise UsageError(f"-n {arguments.number}: at least 1 entry", hint="see `patchkit log --help`")
     site = site_of(arguments)
-    for notice in mend(site):
-        output.note(notice)
+    mend_all(site, output.note)
     events = history(site)
+    several = len({event["site"] for event in events}) > 1
     if arguments.number is not None:
         events = events[-arguments.number :]
     for event in events:
@@ -189,7 +205,8 @@ def run_log(arguments: Namespace) -> int:
         result = event.get("result")
         how = f"  {result}" if result not in (None, "done") else ""
         command = str(event.get("command")).ljust(8)
-        output.line(f"{event.get('time')}  {command} {names}{count}{how}  {event.get('user') or ''}".rstrip())
+        where = f"  in {event['site']}" if several else ""
+        output.line(f"{event.get('time')}  {command} {names}{count}{how}  {event.get('user') or ''}".rstrip() + where)
     if not events:
         output.line(f"nothing was done to {site.home} yet")
     output.json(ok=True, site=site_json(site), events=events)

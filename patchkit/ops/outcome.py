@@ -1,0 +1,165 @@
+"""What a command did, or would do: patch by patch, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from patchkit.errors import PatchkitError
+from patchkit.ops.workspace import Workspace, digest
+from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from patchkit.edit.plan import EditReport, PatchPlan
+    from patchkit.ops.change import ChangeSet
+    from patchkit.site.distribution import Distribution
+    from patchkit.state.ledger import PatchEntry
+
+
+class FileResult(NamedTuple):
+    """One file of a patch's result; a hash is None where there is no file on that side."""
+
+    path: str
+    before_sha256: str | None
+    after_sha256: str | None
+    edits: tuple[EditReport, ...] = ()
+    before: bytes | None = None
+    after: bytes | None = None
+
+
+class PatchResult(NamedTuple):
+    """What happened to one patch.
+
+    ``action`` is "applied", "unchanged", "upstreamed", "skipped" or "reverted"; ``reason`` says why nothing was
+    written where nothing was. ``site`` is the directory whose ledger is meant.
+    """
+
+    name: str
+    action: str
+    files: tuple[FileResult, ...] = ()
+    reason: str | None = None
+    distribution: str | None = None
+    version: str | None = None
+    site: str | None = None
+
+
+class Outcome:
+    """What a call did, patch by patch. ``written`` counts files; ``dry_run`` means that none was written.
+
+    ``discarded`` says that edits made by hand were thrown away, which must be shown.
+    """
+
+    def __init__(self, *, dry_run: bool = False) -> None:
+        self.dry_run = dry_run
+        self.patches: list[PatchResult] = []
+        self.files: list[FileResult] = []
+        self.written = 0
+        self.discarded = False
+        self.notes: list[str] = []
+
+
+class Prepared(NamedTuple):
+    """A change of one directory that is planned: its outcome so far, and what writes it (the count of files)."""
+
+    home: str
+    outcome: Outcome
+    write: Callable[[], int]
+
+
+def carry_out(prepared: Sequence[Prepared], *, dry_run: bool) -> Outcome:
+    """Write what is planned, directory by directory, and put the outcomes together.
+
+    Raises:
+        SiteError: One cannot be written; the message names those that are done by then.
+    """
+    total = Outcome(dry_run=dry_run)
+    done: list[str] = []
+    for one in prepared:
+        if not dry_run:
+            try:
+                total.written += one.write()
+            except PatchkitError as error:
+                if done:
+                    error.message += "\ndone before that, and in place: " + ", ".join(done)
+                    error.details["done"] = done
+                raise
+            done.append(one.home)
+        total.patches += one.outcome.patches
+        total.files += one.outcome.files
+        total.notes += one.outcome.notes
+        total.discarded = total.discarded or one.outcome.discarded
+    return total
+
+
+def planned_files(plan: PatchPlan) -> tuple[FileResult, ...]:
+    """A patch's files, with the bytes before and after this patch."""
+    return tuple(
+        FileResult(
+            file.path,
+            None if file.before is None else digest(file.before),
+            digest(file.after),
+            file.edits,
+            file.before,
+            file.after,
+        )
+        for file in plan.files
+    )
+
+
+def changed_files(changes: ChangeSet) -> list[FileResult]:
+    """The files whose bytes change, as they are and as they will be."""
+    return [
+        FileResult(
+            change.path,
+            None if change.current is None else digest(change.current),
+            None if change.target is None else digest(change.target),
+            (),
+            change.current,
+            change.target,
+        )
+        for change in changes.writes
+    ]
+
+
+def reverted_files(changes: ChangeSet, recorded: PatchEntry) -> tuple[FileResult, ...]:
+    """The files of a patch that is taken out."""
+    found = (changes.files.get(key) for key in recorded.files)
+    return tuple(
+        FileResult(
+            change.path,
+            None if change.current is None else digest(change.current),
+            None if change.target is None else digest(change.target),
+        )
+        for change in found
+        if change is not None
+    )
+
+
+def unchanged_files(workspace: Workspace, name: str) -> tuple[FileResult, ...]:
+    """The files of a patch that is in place; each holds what patchkit wrote."""
+    recorded = workspace.ledger.patch(name)
+    if recorded is None:
+        return ()
+    hashes = ((key, workspace.ledger.files[key].after.sha256) for key in recorded.files)
+    return tuple(FileResult(key, sha256, sha256) for key, sha256 in hashes)
+
+
+def shadow_notes(distribution: Distribution, files: Iterable[str]) -> list[str]:
+    """A note for each edited source that an import passes over, since a compiled module lies beside it."""
+    import os
+
+    from patchkit.site.paths import shadowing_module
+
+    compiled: dict[str, bool] = {}
+    notes = []
+    for path in files:
+        folder = os.path.dirname(os.path.join(distribution.base, *path.split("/")))
+        if folder not in compiled:
+            try:
+                compiled[folder] = any(name.endswith((".so", ".pyd")) for name in os.listdir(folder))
+            except OSError:
+                compiled[folder] = False
+        module = shadowing_module(distribution, path) if compiled[folder] else None
+        if module is not None:
+            notes.append(f"{path}: imports take {module} instead, so that this edit has no effect on them")
+    return notes
