@@ -240,7 +240,7 @@ class _Locator:
             try:
                 blocks = outline.blocks(inside, self.text.parse)
             except ValueError as error:
-                raise self._wrong("inside", str(error)) from None
+                raise self._wrong("inside", str(error), code="pattern") from None
             narrowed = outermost(_intersect(whole, blocks))
             if not narrowed:
                 from patchkit.edit.explain import explain_inside
@@ -259,7 +259,7 @@ class _Locator:
         try:
             return compile_pattern(text, self.text.parse)
         except PatternError as error:
-            raise self._wrong(key, str(error)) from None
+            raise self._wrong(key, str(error), code="pattern") from None
 
     def check_template(self, pattern: Pattern, edit: Edit) -> None:
         from patchkit.edit.rewrite import check_template
@@ -324,7 +324,7 @@ class _Locator:
                 details={**error.details, **at.details},
             ) from None
 
-    def _wrong(self, key: str, message: str, *, code: str = "pattern", hint: str | None = None) -> PatchFileError:
+    def _wrong(self, key: str, message: str, *, code: str, hint: str | None = None) -> PatchFileError:
         at = place(self.patch, self.table, self.index, key)
         return PatchFileError(
             f"{at.text}: {message}",

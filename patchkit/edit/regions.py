@@ -240,9 +240,9 @@ def _gap(
 def merge(base: bytes, ours: Sequence[ByteSplice], theirs: Sequence[ByteSplice]) -> bytes | list[Conflict]:
     """Both scripts at once, or the places where they exclude each other.
 
-    Changes to disjoint bytes both apply, also where they touch. An insertion at the edge of what the other replaces
-    stays outside of it. The same change on both sides is made once. All else is a conflict: bytes that both change,
-    an insertion inside what the other replaces, two different insertions at one point.
+    Changes to bytes that lie apart both apply, and so do those that touch where a line ends. The same change on both
+    sides is made once. All else is a conflict: bytes that both change, an insertion inside what the other replaces, two
+    different insertions at one point, and changes that touch within a line (60 made 600 is a change *of* 60).
 
     Raises:
         ValueError: ``base`` is not what one of the scripts was made for.
@@ -258,19 +258,19 @@ def merge(base: bytes, ours: Sequence[ByteSplice], theirs: Sequence[ByteSplice])
         if a == b:
             merged.append(a)
             i, j = i + 1, j + 1
-        elif a.end <= b.start and not _one_point(a, b):
+        elif _apart(base, a, b):
             merged.append(a)
             i += 1
-        elif b.end <= a.start and not _one_point(a, b):
+        elif _apart(base, b, a):
             merged.append(b)
             j += 1
         else:
             from_i, from_j = i, j
             i, j = i + 1, j + 1
             while True:
-                if i < len(mine) and mine[i].start < other[j - 1].end:
+                if i < len(mine) and not _apart(base, other[j - 1], mine[i]):
                     i += 1
-                elif j < len(other) and other[j].start < mine[i - 1].end:
+                elif j < len(other) and not _apart(base, mine[i - 1], other[j]):
                     j += 1
                 else:
                     break
@@ -278,6 +278,15 @@ def merge(base: bytes, ours: Sequence[ByteSplice], theirs: Sequence[ByteSplice])
     if conflicts:
         return conflicts
     return apply_script(base, [*merged, *mine[i:], *other[j:]])
+
+
+def _apart(base: bytes, first: ByteSplice, second: ByteSplice) -> bool:
+    """Whether ``first`` lies before ``second`` with something between them, be it only the end of a line."""
+    at = second.start
+    if first.end != at:
+        return first.end < at
+    behind_break = at == 0 or base[at - 1 : at] == b"\n" or (base[at - 1 : at] == b"\r" and base[at : at + 1] != b"\n")
+    return (behind_break or second.old[:1] in (b"\n", b"\r")) and not _one_point(first, second)
 
 
 def _one_point(a: ByteSplice, b: ByteSplice) -> bool:

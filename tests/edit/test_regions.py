@@ -168,12 +168,6 @@ BASE = b"0123456789"
     ("ours", "theirs", "expected"),
     [
         ([B(1, 2, b"1", b"A")], [B(5, 6, b"5", b"B")], b"0A234B6789"),
-        ([B(1, 3, b"12", b"A")], [B(3, 5, b"34", b"B")], b"0AB56789"),
-        ([B(3, 5, b"34", b"A")], [B(3, 3, b"", b"+")], b"012+A56789"),
-        ([B(3, 5, b"34", b"A")], [B(5, 5, b"", b"+")], b"012A+56789"),
-        ([B(3, 3, b"", b"+")], [B(3, 5, b"34", b"A")], b"012+A56789"),
-        ([B(5, 5, b"", b"+")], [B(3, 5, b"34", b"")], b"012+56789"),
-        ([B(2, 4, b"23", b"A"), B(4, 6, b"45", b"B")], [B(4, 4, b"", b"+")], b"01A+B6789"),
         ([B(3, 3, b"", b"+")], [B(3, 3, b"", b"+")], b"012+3456789"),
         ([B(3, 5, b"34", b"A")], [B(3, 5, b"34", b"A")], b"012A56789"),
         ([B(3, 5, b"34", b"A"), B(7, 8, b"7", b"")], [B(3, 5, b"34", b"A"), B(9, 10, b"9", b"!")], b"012A568!"),
@@ -192,6 +186,10 @@ def test_merges(ours: list[B], theirs: list[B], expected: bytes) -> None:
     ("ours", "theirs"),
     [
         ([B(3, 5, b"34", b"A")], [B(4, 4, b"", b"+")]),
+        # Touching within a line: who makes 600 of our 60 has changed what we wrote.
+        ([B(1, 3, b"12", b"A")], [B(3, 5, b"34", b"B")]),
+        ([B(3, 5, b"34", b"A")], [B(3, 3, b"", b"+")]),
+        ([B(3, 5, b"34", b"A")], [B(5, 5, b"", b"+")]),
         ([B(3, 5, b"34", b"A")], [B(4, 6, b"45", b"B")]),
         ([B(3, 5, b"34", b"A")], [B(3, 5, b"34", b"B")]),
         ([B(3, 5, b"34", b"A")], [B(3, 4, b"3", b"A")]),
@@ -220,6 +218,23 @@ def test_conflicts_are_listed_apart_with_their_lines() -> None:
     insertion = merge(base, [B(5, 5, b"", b"p")], [B(5, 5, b"", b"q")])
     assert isinstance(insertion, list)
     assert insertion[0].lines(base) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        (B(3, 3, b"", b"+\n"), b"a1\n+\nX\nc3\n"),  # a line put above ours
+        (B(6, 6, b"", b"+\n"), b"a1\nX\n+\nc3\n"),  # and below
+        (B(0, 3, b"a1\n", b""), b"X\nc3\n"),
+        (B(6, 9, b"c3\n", b"d\n"), b"a1\nX\nd\n"),
+        (B(3, 3, b"", b"0"), b"a1\n0X\nc3\n"),  # behind a line's end: the line above is not ours
+    ],
+)
+def test_changes_may_touch_where_a_line_ends(theirs: B, expected: bytes) -> None:
+    base = b"a1\nb2\nc3\n"
+    ours = [B(3, 6, b"b2\n", b"X\n")]
+    assert merge(base, ours, [theirs]) == expected
+    assert merge(base, [theirs], ours) == expected
 
 
 def test_merge_refuses_another_base() -> None:
@@ -266,6 +281,8 @@ def exclude_each_other(a: B, b: B) -> bool:
         max(a.start, b.start) < min(a.end, b.end)
         or b.start < a.start == a.end < b.end
         or a.start < b.start == b.end < a.end
+        or 0 < a.end == b.start  # the bases have no line breaks: what touches, touches within a line
+        or 0 < b.end == a.start
     )
 
 
@@ -277,7 +294,8 @@ def test_a_merge_holds_exactly_what_both_sides_say(data: st.DataObject) -> None:
     ours = data.draw(scripts_on(base, b"AB"))
     theirs = data.draw(scripts_on(base, b"ab"))
     merged = merge(base, ours, theirs)
-    disputed = {a for a in changes(ours) for b in changes(theirs) if exclude_each_other(a, b)}
+    mine, other = set(changes(ours)), set(changes(theirs))
+    disputed = {a for a in mine - other for b in other - mine if exclude_each_other(a, b)}
     if disputed:
         assert isinstance(merged, list)
         assert disputed <= {splice for conflict in merged for splice in conflict.ours}

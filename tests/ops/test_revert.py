@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 
 import pytest
 from support.bench import CORE, UTIL, Bench
@@ -265,3 +266,14 @@ def test_revert_and_apply_again_give_the_same_bytes(bench: Bench) -> None:
         assert bench.read("demo/util.py") == UTIL.replace("X = 1\r\n", "X = 10\r\nW = 0\r\n").encode()
         bench("revert", "both")
         assert bench.pristine()
+
+
+@pytest.mark.parametrize("now", ["600", "160", "60  # slow"])
+def test_an_edit_that_touches_what_we_wrote_is_inside(make_bench: Callable[..., Bench], now: str) -> None:
+    bench = make_bench({"demo/core.py": "timeout = 30\n"})
+    bench.patch("p", '[[edit]]\nfile = "demo/core.py"\nfind = "30"\nreplace = "60"\n')
+    assert bench("apply", "p").status == 0
+    bench.write("demo/core.py", f"timeout = {now}\n".encode())
+    run = bench.json("revert", "p")
+    assert (run.status, run.error["code"]) == (5, "hand-edit-inside")
+    assert bench.read("demo/core.py") == f"timeout = {now}\n".encode()
