@@ -39,6 +39,10 @@ class PatchkitError(Exception):
             self.code = code
         self.details: dict[str, Any] = dict(details or {})
 
+    def __str__(self) -> str:
+        # Callers put the patch or the place in front of ``message`` on the way up.
+        return self.message
+
     def to_json(self) -> dict[str, Any]:
         """Return the ``error`` object of ``--json``: code, message, hint, and the details beside them."""
         return {**self.details, "code": self.code, "message": self.message, "hint": self.hint}

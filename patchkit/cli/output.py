@@ -28,6 +28,7 @@ class Output:
         self.color = color
         self.command = ""
         self._status_shown = False
+        self._unwritable: OSError | None = None
         # Only what `paint` wrote may reach the terminal as an escape sequence; nobody else can know this word.
         self._mark = f"\x1b{os.urandom(6).hex()}["
 
@@ -93,7 +94,7 @@ class Output:
         """Say that Ctrl-C stopped the command; a transaction has already been rolled back by its own handler."""
         self.clear_status()
         self.json(ok=False, error={"code": "interrupted", "message": "interrupted", "hint": None})
-        self._write(sys.stderr, "interrupted: nothing was left half done\n")
+        self._write(sys.stderr, "interrupted; a change under way is taken back, at the latest by the next command\n")
         return 130
 
     def paint(self, text: str, style: str, stream: TextIO | None = None) -> str:
@@ -115,7 +116,6 @@ class Output:
     def flush(self) -> int:
         """Flush, so that a reader gone, or a full disk, is noticed in here; returns the exit status of the latter."""
         self.clear_status()
-        status = 0
         for stream in (sys.stdout, sys.stderr):
             try:
                 if stream is not None:
@@ -124,9 +124,11 @@ class Output:
                 _discard(stream)
             except OSError as error:
                 _discard(stream)
-                status = SiteError.exit_status
-                self._write(sys.stderr, f"error: the output cannot be written: {error.strerror}\n")
-        return status
+                self._unwritable = error
+        if self._unwritable is None:
+            return 0
+        self._write(sys.stderr, f"error: the output cannot be written: {self._unwritable.strerror}\n")
+        return SiteError.exit_status
 
     def _shown(self, text: str) -> str:
         """``text`` with our own escape sequences, and nobody else's."""
@@ -139,14 +141,16 @@ class Output:
             return False
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
-    @staticmethod
-    def _write(stream: TextIO | None, text: str) -> None:
+    def _write(self, stream: TextIO | None, text: str) -> None:
         if stream is None:  # started with that descriptor closed
             return
         try:
             stream.write(text)
         except BrokenPipeError:
             _discard(stream)
+        except OSError as error:
+            _discard(stream)
+            self._unwritable = error
         except UnicodeEncodeError:
             encoding = stream.encoding or "ascii"
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))

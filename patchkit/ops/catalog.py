@@ -153,6 +153,15 @@ def open_catalog(patches: Sequence[str] = (), *, start: str | None = None) -> Ca
     folders = [Folder(folder, "--patches") for folder in patches]
     if project is not None:
         folders += [Folder(folder, "project") for folder in project.patches]
+        missing = [folder for folder in project.patches if not os.path.isdir(folder)]
+        # The default folder need not exist: a project may want shipped patches only.
+        if missing and missing != [os.path.join(project.root, "patches")]:
+            raise PatchFileError(
+                f"{project.path}: tool.patchkit.patches: no such folder: {missing[0]}",
+                code="no-folder",
+                hint="correct it, or make the folder",
+                details={"path": project.path, "key": "tool.patchkit.patches"},
+            )
     folders.append(Folder(os.path.join(begin, "patches"), "folder"))
     folders.append(Folder(shipped_folder(), "shipped"))
     unique: dict[str, Folder] = {}

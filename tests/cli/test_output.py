@@ -189,9 +189,11 @@ def test_a_reader_that_went_away(bench: Bench, unbuffered: str) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_output_that_cannot_be_written(bench: Bench) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_output_that_cannot_be_written(bench: Bench, unbuffered: str, options: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
-        done = process(bench, "schema", stdout=full)
+        done = process(bench, *options, "schema", stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
         _, err = done.communicate(timeout=60)
     assert done.returncode == 5
     assert b"No space left" in err
@@ -206,7 +208,8 @@ def test_an_interrupt(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("patchkit.ops.apply.plan_change", interrupt)
     run = bench("apply", "double")
-    assert (run.status, run.out, run.err) == (130, "", "interrupted: nothing was left half done\n")
+    said = "interrupted; a change under way is taken back, at the latest by the next command\n"
+    assert (run.status, run.out, run.err) == (130, "", said)
     run = bench.json("apply", "double")
     assert run.error == {"code": "interrupted", "message": "interrupted", "hint": None}
     assert bench.pristine()

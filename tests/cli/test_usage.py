@@ -221,3 +221,10 @@ def test_a_double_dash_ends_the_options(bench: Bench) -> None:
     run = bench("apply", "--", "--json")
     assert (run.status, run.out) == (2, "")
     assert run.err.startswith("error: no patch named --json")
+
+
+def test_a_folder_of_the_project_that_is_not_there(bench: Bench) -> None:
+    (bench.root / "work" / "pyproject.toml").write_text('[tool.patchkit]\npatches = "nope"\napply = ["p"]\n')
+    run = bench.json("check")
+    assert (run.status, run.error["code"]) == (2, "no-folder")
+    assert run.error["message"].endswith("tool.patchkit.patches: no such folder: " + str(bench.root / "work" / "nope"))
