@@ -20,7 +20,11 @@ else:
         def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> type:
             # As text, by `from __future__ import annotations`: without it Python 3.14 would keep them elsewhere.
             fields = body.pop("__annotations__")
-            defaults = [body.pop(field) for field in list(fields) if field in body]
+            given = [field for field in fields if field in body]
+            bare = next((field for field in list(fields)[-len(given) :] if field not in body), None) if given else None
+            if bare is not None:  # namedtuple would give the defaults to the last fields, whichever they are
+                raise TypeError(f"{name}: the field {bare} without a default follows {given[0]}, which has one")
+            defaults = [body.pop(field) for field in given]
             made = namedtuple(name, fields, defaults=defaults, module=body.pop("__module__"))
             made.__annotations__ = fields
             for key, value in body.items():

@@ -49,7 +49,7 @@ each_document = pytest.mark.parametrize("path", DOCS, ids=name_of)
 # --- form
 
 
-@pytest.mark.parametrize("path", [path for path in DOCS if path.name != "CHANGELOG.md"], ids=name_of)
+@each_document
 def test_everything_but_tables_is_wrapped_at_120(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").split("\n")
     assert [n for n, line in enumerate(lines, 1) if len(line) > 120 and not line.startswith("|")] == []
@@ -116,7 +116,7 @@ def command_lines(text: str) -> Iterator[tuple[int, list[str]]]:
                 for part in re.sub(r"^(\$|RUN|- run:) ", "", line).split(" && "):
                     word, _, rest = part.strip().partition(" ")
                     if word.rpartition("/")[2] == "patchkit":
-                        yield block.line + offset, shlex.split(rest, comments=True)
+                        yield block.line + offset, shlex.split(rest.partition(" > ")[0], comments=True)
     for found in re.finditer(r"`patchkit ([^`]+)`", without_blocks(text)):
         arguments = shlex.split(found[1])
         if len(arguments) > 1 or arguments[0] not in COMMANDS:  # the bare name of a command is not a command line
@@ -491,5 +491,26 @@ def test_the_tools_of_contributing_are_there() -> None:
         assert (ROOT / path).exists(), path
     rooms = {ticked(row[0])[0] for row in rows(text, "## Rooms") if ticked(row[0])}
     package = {f"{path.name}/" for path in (ROOT / "patchkit").iterdir() if (path / "__init__.py").is_file()}
+    package |= {path.name for path in (ROOT / "patchkit").glob("*.py") if not path.name.startswith("__")}
     assert package <= rooms
     assert importlib.util.find_spec("pytest") is not None
+
+
+def test_the_files_of_each_room_are_those_that_contributing_lists() -> None:
+    room, listed = "", set()
+    for first, *_ in rows(document("docs/contributing.md"), "### Files"):
+        words = ticked(first)
+        if words and words[0].endswith("/"):
+            room = words[0]
+        elif words:
+            listed.add(room + words[0])
+    inside = {path.relative_to(ROOT / "patchkit") for path in SOURCES if path.name != "__init__.py"}
+    present = {path.as_posix() for path in inside if len(path.parts) > 1}
+    assert (sorted(present - listed), sorted(listed - present)) == ([], []), "without a line, and gone"
+
+
+def test_no_document_tells_to_install_what_is_named_patchkit_on_the_index() -> None:
+    """The distribution has another name than the command (pyproject.toml); documents install a folder or that name."""
+    for path in DOCS:
+        for block in blocks(path.read_text(encoding="utf-8")):
+            assert not re.search(r"install (-\S+ )*patchkit\b", block.text), f"{path.name}:{block.line}"

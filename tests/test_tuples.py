@@ -54,3 +54,12 @@ def test_a_value_is_a_tuple_with_methods() -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="size"):
         Cheap("a", 1, size=2)  # type: ignore[misc]
+
+
+def test_a_field_without_a_default_may_not_follow_one_with() -> None:
+    with pytest.raises(TypeError, match="Wrong: the field last without a default follows first, which has one"):
+
+        class Wrong(NamedTuple):  # type: ignore[misc]
+            first: int = 1
+            middle: int = 2
+            last: int  # type: ignore[misc]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from patchkit.edit.fill import Filled, is_single_line
-from patchkit.edit.indent import BLANKS, block_unit, file_unit, indentation
+from patchkit.edit.fill import Filled, ends_in_comment, is_single_line
+from patchkit.edit.indent import block_unit, file_unit, indentation
 from patchkit.edit.lexer import CLOSING, OPENING, lex
 from patchkit.edit.outline import Outline
+from patchkit.edit.parse import BLANKS
 from patchkit.edit.shape import blocks_of, is_compound, name_of
 from patchkit.edit.source import Splice
 from patchkit.errors import PlanError
@@ -196,16 +197,12 @@ def up_to_line_end(run: Run, start: int, new: str, trailing: str, edit: int, end
     A comment there goes behind one that ``new`` ends with, and before the blank lines ``trailing``.
     """
     tail = run.text[end : run.line_end] if end == run.end else ""
-    commented = _ends_in_comment(new)
+    commented = ends_in_comment(new)
     if trailing or (commented and tail.strip(BLANKS)):
         if commented and tail.lstrip(BLANKS).startswith(";"):
             tail = tail.replace(";", "", 1)
         return Splice(start, max(run.line_end, end), f"{new}{tail.rstrip(BLANKS)}{trailing}", edit)
     return Splice(start, end, new, edit)
-
-
-def _ends_in_comment(text: str) -> bool:
-    return "#" in text.rpartition("\n")[2] and any(t.kind == "comment" and t.end == len(text) for t in lex(text))
 
 
 def replace_elif(run: Run, filled: Filled, edit: int, end: int, unit_text: str) -> list[Splice]:
@@ -220,7 +217,7 @@ def replace_elif(run: Run, filled: Filled, edit: int, end: int, unit_text: str) 
         new = core.removeprefix(run.indent).rstrip("\n")
     else:
         new = f"else:\n{unit_text.rstrip()}"
-    if _ends_in_comment(new) and tail.strip(BLANKS):
+    if ends_in_comment(new) and tail.strip(BLANKS):
         tail = tail.replace(";", "", 1) if tail.lstrip(BLANKS).startswith(";") else tail
         return [Splice(run.start, run.line_end, new + tail, edit)]
     return [Splice(run.start, end, new, edit)]

@@ -10,9 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
-from patchkit.edit.indent import BLANKS
 from patchkit.edit.lexer import Token, code_tokens, lex, matching
-from patchkit.edit.pattern import PARSE_ERRORS, Parse
+from patchkit.edit.parse import BLANKS, PARSE_ERRORS, Parse
 from patchkit.edit.shape import Group, blocks_of, is_compound, name_node, name_of, same
 from patchkit.edit.spans import Span
 from patchkit.tuples import NamedTuple

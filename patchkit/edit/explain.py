@@ -22,7 +22,8 @@ from patchkit.edit.uniqueness import accepts, escape, hits, inside_any, quote, r
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from patchkit.edit.outline import Outline, Parse
+    from patchkit.edit.outline import Outline
+    from patchkit.edit.parse import Parse
     from patchkit.edit.pattern import Pattern
 
 NAMED_LIMIT = 200  # beyond the places shown with context, these are named by line and scope
@@ -160,7 +161,8 @@ def _same_elsewhere_in_file(report: Report, found: Sequence[Span]) -> tuple[list
 
     Returns the places that were spoken of, and whether one lies where the anchor was searched: then that says it all.
     """
-    outside = [span for span in hits(report.problem, [uniqueness.whole(report.problem)]) if span not in found]
+    same = set(found)
+    outside = [span for span in uniqueness.everywhere(report.problem) if span not in same]
     outside = [span for span in outside if not inside_any(report.problem.regions, span)]
     for span in outside[:OUTSIDE_LIMIT]:
         _outside(report, span)
@@ -371,6 +373,7 @@ def _similar(report: Report, covered: Sequence[Span]) -> None:
 def explain_many(problem: Problem, found: Sequence[Span]) -> Diagnosis:
     """Show each match with what makes it the only one; where more are expected, also what comes near."""
     report = Report(problem, len(found))
+    uniqueness.know(problem, found)
     source = problem.source
     report.data["places"] += [report.place(span) for span in found[:NAMED_LIMIT]]
     on_line = Counter(source.line(span.start) for span in found)

@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from patchkit.edit.indent import BLANKS, reindent, shift
+from patchkit.edit.indent import reindent, shift
 from patchkit.edit.lexer import CLOSING, OPENING, LexError, Token, code_tokens, lex
 from patchkit.edit.metavars import Slot
-from patchkit.edit.pattern import PARSE_ERRORS, Parse
+from patchkit.edit.parse import BLANKS, PARSE_ERRORS, Parse
 from patchkit.edit.shape import name_of, same
 from patchkit.edit.template import Builder, Piece, Template, wrong
 from patchkit.tuples import NamedTuple
@@ -233,7 +233,7 @@ class _Filler:
 
     def _whole(self, role: str, piece: Piece, start: int, end: int) -> bool:
         """Put all that stood between the brackets of a list between those of the template; False where it cannot be."""
-        if piece.outer is None or piece.kind == "expression" or _ends_in_comment(piece.outer):
+        if piece.outer is None or piece.kind == "expression" or ends_in_comment(piece.outer):
             return False
         tokens, before, after = self._around(start, end)
         opening = tokens[before].text if before >= 0 else ""
@@ -402,17 +402,20 @@ def _comments(piece: Piece) -> tuple[str, str]:
     return lead, trail
 
 
-def _ends_in_comment(text: str) -> bool:
+def ends_in_comment(text: str) -> bool:
+    """True where the last line of ``text`` (whole tokens) ends in a comment."""
+    if "#" not in text.rpartition("\n")[2]:
+        return False
     try:
         tokens = lex(text)
     except LexError:
         return False
-    return bool(tokens) and tokens[-1].kind == "comment"
+    return any(token.kind == "comment" and token.end == len(text) for token in tokens)
 
 
 def is_single_line(text: str, nodes: list[Any]) -> bool:
     """True where all are simple statements on one line each, without comments, so that ``;`` can join them."""
     lines = text.split("\n")
-    if len(lines) != len(nodes) or any("#" in line and _ends_in_comment(line) for line in lines):
+    if len(lines) != len(nodes) or any(map(ends_in_comment, lines)):
         return False
     return all(not hasattr(node, "body") and name_of(node) not in ("Try", "TryStar", "Match") for node in nodes)

@@ -10,6 +10,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from patchkit.edit.indent import dedent
+from patchkit.edit.parse import PARSE_ERRORS
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
@@ -60,9 +62,10 @@ def forms(problem: Problem) -> list[Form]:
     """
     if problem.kind != "find" or not problem.anchor.strip():
         return []
-    found = [*_respelled(problem), *_mid_line(problem), *_folded(problem, fold_case=False)]
+    folded = "\n".join(map(_fold, problem.source.text.split("\n")))
+    found = [*_respelled(problem), *_mid_line(problem), *_folded(problem, folded, fold_case=False)]
     if not found:
-        found = list(_folded(problem, fold_case=True))
+        found = list(_folded(problem, folded, fold_case=True))
     found.sort(key=lambda form: (not inside_any(problem.regions, form.span), form.span.start))
     kept: list[Form] = []
     for form in found:
@@ -135,17 +138,21 @@ def _fold_map(line: str) -> tuple[str, list[int]]:
     return "".join(chars), origin
 
 
-def _folded(problem: Problem, *, fold_case: bool) -> Iterator[Form]:
-    """Where the anchor stands when blanks, quotes and look-alikes are made equal, and with ``fold_case`` also case."""
+def _folded(problem: Problem, body: str, *, fold_case: bool) -> Iterator[Form]:
+    """Where the anchor stands when blanks, quotes and look-alikes are made equal, and with ``fold_case`` also case.
+
+    ``body`` is the file's text with its lines folded.
+    """
     anchor, source = problem.anchor, problem.source
-    lines = source.text.split("\n")
     parts = anchor.removesuffix("\n").split("\n")
-    body = "\n".join(map(_fold, lines))
     needle = "\n".join(map(_fold, parts))
     if not needle.strip():
         return
     if fold_case:
         body, needle = body.lower(), needle.lower()
+    if needle not in body:
+        return
+    lines = source.text.split("\n")
     starts = [0]
     for line in body.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -254,16 +261,6 @@ def _blanks(text: str) -> str:
 # -- the same code in other formatting ---------------------------------------------------------------------------------
 
 
-def dedent(text: str) -> str:
-    """``text`` without the blanks that begin all of its lines."""
-    lines = text.split("\n")
-    margins = [_leading(line) for line in lines if line.strip()]
-    margin = min(margins, key=len, default="")
-    while not all(lead.startswith(margin) for lead in margins):
-        margin = margin[:-1]
-    return "\n".join(line[len(margin) :] if line.strip() else line.strip() for line in lines)
-
-
 def reformatted(problem: Problem) -> tuple[str, list[Span]]:
     """A text anchor read as a syntax pattern, and where that matches within the regions; ``("", [])`` if it is no code.
 
@@ -280,7 +277,7 @@ def reformatted(problem: Problem) -> tuple[str, list[Span]]:
     try:
         pattern = compile_pattern(anchor, problem.parse)
         return anchor, [found.span for found in find_pattern(outline, pattern, problem.regions)]
-    except (ValueError, RecursionError, MemoryError, PlanError):
+    except (*PARSE_ERRORS, PlanError):
         return "", []
 
 
@@ -291,6 +288,8 @@ def in_literals(problem: Problem) -> list[tuple[str, Span]]:
     """Where what a syntax pattern is written like stands in a ``string`` or ``comment``: it does not match there."""
     parts = _METAVARIABLE.split(problem.anchor.strip())
     if problem.kind != "match" or len("".join(parts).strip()) < 2 or len(parts) > 5:
+        return []
+    if max(parts, key=len) not in problem.source.text:
         return []
     from patchkit.edit.lexer import LexError, lex
 

@@ -11,7 +11,7 @@ from typing import Any
 from patchkit.edit.indent import indentation
 from patchkit.edit.lexer import CLOSING, OPENING, lex
 from patchkit.edit.outline import Outline
-from patchkit.edit.pattern import PARSE_ERRORS, Parse
+from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.shape import BLOCKS, IGNORED, blocks_of, name_of, same
 from patchkit.edit.spans import Span
 from patchkit.tuples import NamedTuple

@@ -10,7 +10,8 @@ import ast
 import re
 from collections.abc import Sequence
 
-from patchkit.edit.outline import BLANKS, Outline, Parse
+from patchkit.edit.outline import Outline
+from patchkit.edit.parse import BLANKS, PARSE_ERRORS, Parse
 from patchkit.edit.source import Splice
 from patchkit.errors import PlanError
 from patchkit.tuples import NamedTuple
@@ -96,7 +97,7 @@ def _read(statement: str, parse: Parse) -> _Wanted:
     text = statement.replace("\r\n", "\n").replace("\r", "\n").strip()
     try:
         body = parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except PARSE_ERRORS as error:
         reason = getattr(error, "msg", None) or str(error) or type(error).__name__
         raise _refused(text, f" ({reason})") from None
     if len(body) != 1 or not isinstance(body[0], (ast.Import, ast.ImportFrom)):

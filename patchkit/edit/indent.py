@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from patchkit.edit.lexer import CLOSING, OPENING, LexError, lex, string_lines
+from patchkit.edit.parse import BLANKS
 from patchkit.edit.shape import blocks_of, is_compound
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.outline import Outline
-
-BLANKS = " \t\f"
 
 
 class Line(NamedTuple):

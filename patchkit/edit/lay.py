@@ -14,7 +14,7 @@ from patchkit.model.patch import Edit, Patch
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from patchkit.edit.outline import Parse
+    from patchkit.edit.parse import Parse
     from patchkit.edit.plan import FilePlan
 
 #: The endings of files that must parse after a patch when they did before.
@@ -62,6 +62,11 @@ def lay(patch: Patch, text: FileText, chosen: Sequence[Chosen], parse: Parse) ->
         try:
             prove(text.outline(), proofs, Source(data, path=source.path).text, parse, complete=only)
         except PlanError as error:
+            # What is wrong with the whole result is no one edit's: all of them are named.
+            numbers = [item.edit.index for item in syntax]
+            if len(numbers) > 1:
+                error.message += f" (edits {', '.join(map(str, numbers[:-1]))} and {numbers[-1]})"
+            error.details["edits"] = numbers
             raise _placed(patch, syntax[0].edit, source, None, error) from None
     return Laid(data, tuple(done), tuple(splice.edit for splice in splices))
 
@@ -93,6 +98,7 @@ def _splices(patch: Patch, text: FileText, chosen: Sequence[Chosen]) -> list[Spl
         try:
             splices += import_splices(text.outline(), statements, text.parse, imports[0].index)
         except PlanError as error:
+            # `locate` has read each edit's statements; what fails here is the file, for all of them alike.
             raise _placed(patch, imports[0], source, None, error) from None
     matched = [item for item in chosen if item.edit.match is not None]
     if matched:
@@ -135,25 +141,16 @@ def _check_overlaps(patch: Patch, source: Source, splices: Sequence[Splice], str
             same_point = splice.start == splice.end == previous.start == previous.end
             ordered = splice.side != previous.side or {splice.edit, previous.edit} <= structural
             if overlapping or (same_point and not ordered):
-                raise _overlap(
-                    patch, source, previous, splice, "overlap" if overlapping else "insert at the same place"
-                )
+                from patchkit.edit.together import overlap
+
+                what = "overlap" if overlapping else "insert at the same place"
+                at = place(patch, "edit", splice.edit, "file")
+                error = overlap(source, previous.edit, splice.edit, splice.start, what)
+                error.message = f"{at.text}: {error.message}"
+                error.details.update(at.details)
+                raise error
         if previous is None or splice.end >= previous.end:
             previous = splice
-
-
-def _overlap(patch: Patch, source: Source, first: Splice, second: Splice, what: str) -> PlanError:
-    at = place(patch, "edit", second.edit, "file")
-    line = source.line(second.start)
-    names = (
-        f"edits {first.edit} and {second.edit}" if first.edit != second.edit else f"two matches of edit {second.edit}"
-    )
-    return PlanError(
-        f"{at.text}: {names} {what} in {source.path}, line {line}",
-        code="overlap",
-        hint="make one edit of the two, or narrow their anchors until they do not touch the same text",
-        details={**at.details, "path": source.path, "line": line, "edits": [first.edit, second.edit]},
-    )
 
 
 def check_parses(
@@ -184,18 +181,20 @@ def check_parses(
         edit = _culprit(patch, plan, line)
         if edit is not None:
             at = place(patch, "edit", edit.index, edit.action)
+            what = f"{at.text}: {plan.path} would not parse any more"
         else:
             add = next(add for add in patch.adds if add.file == plan.path)
             at = place(patch, "add", add.index, "content")
+            what = f"{at.text} of {plan.path} does not parse"
         raise PlanError(
             "\n".join(
                 [
-                    f"{at.text}: {plan.path} would not parse any more: {message} (line {line})",
+                    f"{what}: {message} (line {line})",
                     *([f"    {excerpt.strip()}"] if isinstance(excerpt, str) and excerpt.strip() else []),
                 ]
             ),
             code="syntax",
-            hint="correct the replacement text; nothing was written",
+            hint=f"correct {'the replacement text' if edit is not None else '`content`'}; nothing was written",
             details={**at.details, "path": plan.path, "line": line, "reason": message},
         )
 
@@ -205,11 +204,13 @@ def _culprit(patch: Patch, plan: FilePlan, line: int | None) -> Edit | None:
     if not plan.splices:
         return None
     shift, best = 0, (float("inf"), 0)
+    counted, number = 0, 1  # the line at a position, counted on from one splice (they are in order) to the next
     for splice, owner in zip(plan.splices, plan.owners, strict=True):
         start = splice.start + shift
         shift += len(splice.new) - len(splice.old)
-        first = plan.after.count(b"\n", 0, start) + 1
-        last = plan.after.count(b"\n", 0, start + len(splice.new)) + 1
+        first = number = number + plan.after.count(b"\n", counted, start)
+        last = number = number + splice.new.count(b"\n")
+        counted = start + len(splice.new)
         distance = 0.0 if line is None or first <= line <= last else line - last if line > last else first - line + 0.5
         best = min(best, (distance, owner))
     return next(edit for edit in patch.edits if edit.index == best[1])

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from patchkit.edit.parse import PARSE_ERRORS
 from patchkit.edit.source import Source
-from patchkit.edit.spans import Found, Span, outermost
+from patchkit.edit.spans import Found, Span
 from patchkit.edit.text import find_text
 from patchkit.errors import AnchorError, PatchFileError, PlanError
 from patchkit.model.patch import Condition, Edit, Patch
@@ -18,7 +19,8 @@ from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Diagnosis
-    from patchkit.edit.outline import Outline, Parse
+    from patchkit.edit.outline import Outline
+    from patchkit.edit.parse import Parse
     from patchkit.edit.pattern import Pattern
 
 
@@ -64,7 +66,7 @@ class FileText:
                 if not self.source.decodes:
                     raise ValueError("its bytes are not valid in its encoding")
                 tree = self.parse(self.source.text)
-            except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+            except PARSE_ERRORS as error:
                 reason = f"{error.msg} (line {error.lineno})" if isinstance(error, SyntaxError) else str(error)
                 if isinstance(error, RecursionError | MemoryError):
                     reason = "it is nested too deeply"
@@ -229,29 +231,33 @@ class _Locator:
 
     def regions(self, scope: str | None, inside: str | None) -> list[Span]:
         whole = [Span(0, len(self.text.source.text))]
+        if scope is None and inside is None:
+            return whole
+        from patchkit.edit.narrow import regions
+
         if scope is not None:
-            whole = self._outline("scope").scopes(scope)
+            outline = self._outline("scope")
+            whole = regions(outline, scope, None, self.text.parse)
             if not whole:
                 from patchkit.edit.explain import explain_scope
 
-                self._absent("scope", f"no `{scope}`", explain_scope(self._outline("scope"), scope))
-        if inside is not None:
-            outline = self._outline("inside")
-            try:
-                blocks = outline.blocks(inside, self.text.parse)
-            except ValueError as error:
-                raise self._wrong("inside", str(error), code="pattern") from None
-            narrowed = outermost(_intersect(whole, blocks))
-            if not narrowed:
-                from patchkit.edit.explain import explain_inside
+                self._absent("scope", f"no `{scope}`", explain_scope(outline, scope))
+        if inside is None:
+            return whole
+        outline = self._outline("inside")
+        try:
+            narrowed = regions(outline, scope, inside, self.text.parse)
+        except ValueError as error:
+            raise self._wrong("inside", str(error), code="pattern") from None
+        if not narrowed:
+            from patchkit.edit.explain import explain_inside
 
-                self._absent(
-                    "inside",
-                    f"no statement `{inside}`" + (f" in {scope}" if scope else ""),
-                    explain_inside(outline, inside, regions=whole, parse=self.text.parse),
-                )
-            whole = narrowed
-        return whole
+            self._absent(
+                "inside",
+                f"no statement `{inside}`" + (f" in {scope}" if scope else ""),
+                explain_inside(outline, inside, regions=whole, parse=self.text.parse),
+            )
+        return narrowed
 
     def pattern(self, text: str, key: str) -> Pattern:
         from patchkit.edit.pattern import PatternError, compile_pattern
@@ -341,13 +347,3 @@ class _Locator:
             hint=f"correct `{key}` in the patch file; nothing was written",
             details={**diagnosis.data, **at.details, "path": self.text.source.path, "line": None, "found": 0},
         )
-
-
-def _intersect(regions: Sequence[Span], blocks: Sequence[Span]) -> list[Span]:
-    out = []
-    for region in regions:
-        for block in blocks:
-            start, end = max(region.start, block.start), min(region.end, block.end)
-            if start < end:
-                out.append(Span(start, end))
-    return out

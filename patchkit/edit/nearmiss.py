@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.edit.forms import dedent
+from patchkit.edit.indent import dedent
+from patchkit.edit.parse import PARSE_ERRORS
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
@@ -23,7 +24,8 @@ from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Problem
-    from patchkit.edit.outline import Outline, Parse
+    from patchkit.edit.outline import Outline
+    from patchkit.edit.parse import Parse
 
 ELSEWHERE_LIMIT = 5
 DIFF_LIMIT = 12
@@ -101,7 +103,7 @@ def _matches_in(problem: Problem, path: str, data: bytes) -> list[int]:
     try:
         outline = Outline(source, problem.parse(source.text))
         found = find_pattern(outline, problem.pattern, [Span(0, len(source.text))])
-    except (SyntaxError, ValueError, RecursionError, MemoryError, PlanError):
+    except (*PARSE_ERRORS, PlanError):
         return []
     return [source.line(match.span.start) for match in found]
 
@@ -376,4 +378,6 @@ def near_headers(outline: Outline, header: str, regions: Sequence[Span], parse: 
             continue
         if any(inside_any(regions, Span(block.start, block.start)) for block in blocks):
             near.append(known[text])
-    return near[:3]
+        if len(near) == 3:
+            break
+    return near

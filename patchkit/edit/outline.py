@@ -10,24 +10,17 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from patchkit.edit.definitions import Definition, child_lists, named_definitions
+from patchkit.edit.parse import BLANKS, PARSE_ERRORS, Parse
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.pattern import Pattern
-
-Parse = Callable[[str], ast.Module]
-"""``ast.parse`` by the site's grammar: raises SyntaxError, ValueError, RecursionError or MemoryError."""
-
-
-BLANKS = " \t\f"
-"""What may stand before the first token of a line (Python reference, 2.1.8 and 2.1.9)."""
-
 
 _OWN_BLOCK: dict[str, tuple[tuple[str, str], ...]] = {
     "If": (("body", "if"), ("orelse", "else")),
@@ -88,9 +81,11 @@ class Outline:
         self.source = source
         self.tree = tree
         self._places: dict[int, Place] | None = None
-        self._definitions: list[tuple[str, Definition, int]] = []
+        self._definitions: list[tuple[str, Definition]] = []
         self._statements: list[ast.AST] = []
-        self._regions: list[Span] | None = None
+        self._blocks: dict[str, list[tuple[Block, int]]] = {}  # by keyword, with the positions of their colons
+        self._heads: dict[tuple[str, bool, bool], tuple[str, ast.Module]] = {}
+        self._prints: dict[tuple[str, bool, bool], dict[tuple[Any, ...], list[int]]] = {}
 
     # -- the walk ------------------------------------------------------------------------------------------------
 
@@ -99,18 +94,17 @@ class Outline:
         if self._places is not None:
             return self._places
         places: dict[int, Place] = {}
-        stack: list[tuple[ast.AST, str, int, Place | None]] = [(self.tree, "", -1, None)]
+        stack: list[tuple[ast.AST, str, Place | None]] = [(self.tree, "", None)]
         while stack:
-            node, scope, owner, place = stack.pop()
+            node, scope, place = stack.pop()
             if place is not None:
                 places[id(node)] = place
                 self._statements.append(node)
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 scope = f"{scope}.{node.name}" if scope else node.name
-                self._definitions.append((scope, node, owner))
-                owner = len(self._definitions) - 1
+                self._definitions.append((scope, node))
             below = [
-                (child, scope, owner, Place(children, index, node))
+                (child, scope, Place(children, index, node))
                 for children in child_lists(node)
                 for index, child in enumerate(children)
             ]
@@ -126,7 +120,7 @@ class Outline:
     def definitions(self) -> list[tuple[str, Definition]]:
         """Every def and class with its qualified name, in source order."""
         self._walk()
-        return [(name, node) for name, node, _ in self._definitions]
+        return self._definitions
 
     def block_of(self, stmt: ast.AST) -> Place:
         """The list that a statement (or handler, or case) of this tree is in, its index there, and the list's owner."""
@@ -204,12 +198,6 @@ class Outline:
 
     # -- scopes --------------------------------------------------------------------------------------------------
 
-    def _definition_regions(self) -> list[Span]:
-        self._walk()
-        if self._regions is None:
-            self._regions = [self._region(node) for _, node, _ in self._definitions]
-        return self._regions
-
     def _region(self, node: Definition) -> Span:
         """The whole lines of a definition, and the deeper comment lines that follow directly."""
         source, text = self.source, self.source.text
@@ -247,20 +235,30 @@ class Outline:
     def qualnames(self) -> list[str]:
         """The qualified name of every def and class, each once, in source order."""
         self._walk()
-        return list(dict.fromkeys(name for name, _, _ in self._definitions))
+        return list(dict.fromkeys(name for name, _ in self._definitions))
 
     def scope_at(self, position: int) -> str:
-        """The qualified name of the innermost def or class whose region holds ``position``; "" at module level."""
-        regions = self._definition_regions()
-        index = bisect_right(regions, position, key=lambda region: region.start) - 1
-        length = len(self.source.text)
-        while index >= 0:
-            name, _, owner = self._definitions[index]
-            end = regions[index].end
-            if position < end or (position == end == length and not self.source.text.endswith("\n")):
-                return name
-            index = owner
-        return ""
+        """The qualified name of the innermost def or class whose region holds ``position``; "" at module level.
+
+        Only the statements on the way to it are looked at.
+        """
+        line, length = self.source.line(position), len(self.source.text)
+        names: list[str] = []
+        node: ast.AST = self.tree
+        while True:
+            lists = list(child_lists(node))
+            below = lists[0] if len(lists) == 1 else [child for children in lists for child in children]
+            # The last that begins at or above the line: comments behind a definition may still be its.
+            index = bisect_right(below, line, key=lambda child: self.source.line(self.span(child).start)) - 1
+            if index < 0:
+                return ".".join(names)
+            node = below[index]
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                start, end = self._region(node)
+                at_end = position == end == length and not self.source.text.endswith("\n")
+                if not (start <= position < end or at_end):
+                    return ".".join(names)
+                names.append(node.name)
 
     # -- blocks --------------------------------------------------------------------------------------------------
 
@@ -296,23 +294,49 @@ class Outline:
             HeaderError: ``header`` is no header by ``parse``.
         """
         wanted = _read_header(header, parse)
-        self._walk()
-        blocks = [b for node in self._statements for b in self._blocks_of(node) if b.keyword == wanted.keyword]
-        colons = [self._colon(block) for block in blocks]
-        if wanted.code and blocks:
-            heads = [self._head(block, colon, wanted) for block, colon in zip(blocks, colons, strict=True)]
-            fits = _fitting(wanted, heads, parse)
-        else:
-            fits = set(range(len(blocks)))
+        if wanted.keyword not in self._blocks:
+            blocks = [b for node in self.statements() for b in self._blocks_of(node) if b.keyword == wanted.keyword]
+            self._blocks[wanted.keyword] = [(block, self._colon(block)) for block in blocks]
+        known = self._blocks[wanted.keyword]
+        fits = self._fitting(wanted, known, parse) if wanted.code and known else range(len(known))
         source = self.source
         regions = []
-        for index, (block, colon) in enumerate(zip(blocks, colons, strict=True)):
-            if index in fits:
-                begin = source.line_start(self.span(block.owner).start)
-                own = _width(source.text[begin : self.span(block.owner).start])
-                end = source.line_end(self.span(block.body[-1]).end)
-                regions.append(Span(colon + 1, self._over_comments(end, own)))
+        for block, colon in (known[index] for index in fits):
+            begin = source.line_start(self.span(block.owner).start)
+            own = _width(source.text[begin : self.span(block.owner).start])
+            end = source.line_end(self.span(block.body[-1]).end)
+            regions.append(Span(colon + 1, self._over_comments(end, own)))
         return sorted(regions)
+
+    def _fitting(self, wanted: _Header, blocks: list[tuple[Block, int]], parse: Parse) -> list[int]:
+        """The indices of the ``blocks`` that ``wanted`` heads; their headers are parsed at once, and once only."""
+        key = (wanted.keyword, wanted.any_arguments, wanted.returns)
+        first = key not in self._heads
+        if first:
+            heads = [self._head(block, colon, wanted) for block, colon in blocks]
+            text = "\n".join(_complete(wanted.keyword, head) for head in heads) + "\n"
+            try:
+                self._heads[key] = text, parse(text)
+            except PARSE_ERRORS as error:
+                raise HeaderError(f"{wanted.text!r}: the headers of this file cannot be compared: {error}") from None
+        text, tree = self._heads[key]
+        if "$" not in wanted.code:
+            from patchkit.edit.shape import fingerprint, same
+
+            statement = parse(wanted.code).body[0]
+            if first:
+                return [index for index, node in enumerate(tree.body) if same(statement, node)]
+            if key not in self._prints:  # who asks twice explains a failure, and asks often
+                prints = self._prints[key] = {}
+                for index, node in enumerate(tree.body):
+                    prints.setdefault(fingerprint(node), []).append(index)
+            return self._prints[key].get(fingerprint(statement), [])
+        from patchkit.edit.matcher import find_pattern
+
+        outline = Outline(Source(text.encode(), path="<headers>.py"), tree)
+        whole = [outline.span(node) for node in tree.body]
+        found = {match.span for match in find_pattern(outline, _compile_header(wanted, parse), whole)}
+        return [index for index, span in enumerate(whole) if span in found]
 
     def _head(self, block: Block, colon: int, wanted: _Header) -> str:
         """The header of ``block`` without its colon, reduced to what ``wanted`` compares."""
@@ -395,7 +419,7 @@ def _read_header(text: str, parse: Parse) -> _Header:
         complete = _complete(keyword, head)
         try:
             body = parse(re.sub(_METAVARIABLE, "_", complete)).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        except PARSE_ERRORS as error:
             problem = getattr(error, "msg", None) or str(error) or type(error).__name__
             continue
         if len(body) == 1 and _is_stub(body[0]):
@@ -460,26 +484,6 @@ def _is_stub(statement: ast.AST) -> bool:
                 return False
             below += children
     return True
-
-
-def _fitting(wanted: _Header, heads: list[str], parse: Parse) -> set[int]:
-    """The indices of the ``heads`` (without colon) that are the wanted header; all are parsed at once."""
-    text = "\n".join(_complete(wanted.keyword, head) for head in heads) + "\n"
-    try:
-        tree = parse(text)
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise HeaderError(f"{wanted.text!r}: the headers of this file cannot be compared: {error}") from None
-    if "$" not in wanted.code:
-        from patchkit.edit.shape import same
-
-        statement = parse(wanted.code).body[0]
-        return {index for index, node in enumerate(tree.body) if same(statement, node)}
-    from patchkit.edit.matcher import find_pattern
-
-    outline = Outline(Source(text.encode(), path="<headers>.py"), tree)
-    whole = [outline.span(node) for node in tree.body]
-    found = {match.span for match in find_pattern(outline, _compile_header(wanted, parse), whole)}
-    return {index for index, span in enumerate(whole) if span in found}
 
 
 def _width(blanks: str) -> int:

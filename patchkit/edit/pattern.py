@@ -7,18 +7,13 @@ the site's Python can. See DESIGN section 3, "Syntax anchors".
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from patchkit.edit.indent import dedent
 from patchkit.edit.metavars import Encoded, MetavariableError, Slot, encode
+from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.shape import Group, is_definition, name_of, view
 from patchkit.tuples import NamedTuple
-
-Parse = Callable[[str], ast.Module]
-
-PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
-"""What a parser may raise on a text (ValueError: a NUL byte, a surrogate)."""
 
 _KINDS = {
     "arguments": "arguments",
@@ -347,21 +342,6 @@ class _Compiler:
             case "cases":
                 raise PatternError(f"write $$${slot.name or ''} for the cases of a match", slot.line)
         return self.compile(element)
-
-
-def slots_in(node: Any, slots: dict[str, Slot]) -> Iterator[Slot]:
-    """The metavariables that occur as a whole name anywhere in a tree, once for each place."""
-    pending = [node]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, list):
-            pending += value[::-1]
-        elif isinstance(value, str):
-            slot = slots.get(value)
-            if slot is not None:
-                yield slot
-        elif isinstance(value, ast.AST) and name_of(value) != "Constant":
-            pending += [getattr(value, field, None) for field in value._fields][::-1]
 
 
 def metavariables(item: Any) -> list[str]:

@@ -89,11 +89,10 @@ class FilePlan(NamedTuple):
 
 
 class PatchPlan(NamedTuple):
-    """What one patch does. ``upstreamed`` names the condition by which the release already has the change."""
+    """What one patch does."""
 
     patch: Patch
     files: tuple[FilePlan, ...] = ()
-    upstreamed: Condition | None = None
 
 
 class _FileWork:
@@ -104,7 +103,7 @@ class _FileWork:
 
 
 def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
-    """Lay ``patch`` on ``files``.
+    """Lay ``patch`` on ``files``; whether the release has the change already, :func:`upstreamed_by` tells.
 
     Raises:
         GuardError: ``versions``: no edit is meant for the installed version.
@@ -112,9 +111,6 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
         AnchorError: An anchor matches another number of times than its ``count``.
         PlanError: A file is not the distribution's, edits overlap, a text cannot be encoded, a template is wrong.
     """
-    held = upstreamed_by(patch, files, grammar)
-    if held is not None:
-        return PatchPlan(patch, upstreamed=held)
     edits = [edit for edit in patch.edits if edit.versions is None or files.matches(edit.versions)]
     adds = [add for add in patch.adds if add.versions is None or files.matches(add.versions)]
     if not edits and not adds:

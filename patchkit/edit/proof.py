@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from patchkit.edit.outline import Outline
-from patchkit.edit.pattern import PARSE_ERRORS, Parse
+from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.rewrite import change_of, rewrite_all
 from patchkit.edit.rewriter import Change
 from patchkit.edit.shape import difference, name_of

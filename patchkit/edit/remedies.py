@@ -55,7 +55,8 @@ class Remedies:
         """Propose a longer anchor, if there is one and it is no other place's as well."""
         report, problem = self.report, self.report.problem
         line = problem.source.line(span.start)
-        if sum(problem.source.line(other.start) == line for other in self.found) > 1:
+        beside = [*self.found[max(number - 2, 0) : number - 1], *self.found[number : number + 1]]
+        if any(problem.source.line(other.start) == line for other in beside):
             text = None if "nth" in problem.settable else self._more_of_line(span)
             more = "more of its line"
         else:
@@ -82,8 +83,9 @@ class Remedies:
         for more in range(1, min(last - first, uniqueness.QUOTE_LIMIT)):
             start, end = max(first, span.start - more), min(last, span.end + more)
             for begin, stop in ((start, span.end), (span.start, end), (start, end)):
-                if find_text(source, source.text[begin:stop], self.report.problem.regions) == [Span(begin, stop)]:
-                    return source.text[begin:stop]
+                text = source.text[begin:stop]
+                if find_text(source, text, self.report.problem.regions, limit=2) == [Span(begin, stop)]:
+                    return text
         return None
 
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from patchkit.edit import together
-from patchkit.edit.indent import dedent
-from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
-from patchkit.edit.pattern import PARSE_ERRORS, Parse, Pattern, compile_pattern
+from patchkit.edit.parse import Parse
+from patchkit.edit.pattern import Pattern
 from patchkit.edit.rewriter import Change, Rewriter, bound_names, check_wrap
 from patchkit.edit.source import Source, Splice
 from patchkit.edit.spans import Found, Span
@@ -21,25 +20,6 @@ from patchkit.edit.template import check_names, compile_template
 from patchkit.edit.together import Part, Touch
 from patchkit.errors import PlanError
 from patchkit.model.patch import Action
-
-
-def rewrite(
-    outline: Outline, found: Found, action: Action, template: str, *, parse: Parse, edit: int = 0
-) -> list[Splice]:
-    """The splices of one syntax edit at one match.
-
-    Args:
-        outline: The file that ``found`` was found in.
-        found: A match of :func:`~patchkit.edit.matcher.find_pattern`.
-        action: ``replace``, ``insert_before``, ``insert_after``, ``delete`` or ``wrap``.
-        template: Its text as written in the patch file; not read for ``delete``.
-        parse: The site's grammar.
-        edit: The edit's number, for the splices.
-
-    Raises:
-        PlanError: ``template``: the template is wrong, or cannot stand here; ``place``: the match cannot be edited.
-    """
-    return Rewriter(outline, found, action, template, parse, edit).splices()
 
 
 def rewrite_all(outline: Outline, edits: Sequence[tuple[Found, Action, str, int]], *, parse: Parse) -> list[Splice]:
@@ -55,8 +35,8 @@ def rewrite_all(outline: Outline, edits: Sequence[tuple[Found, Action, str, int]
 
     Raises:
         PlanError: ``overlap``, with ``edits`` (two numbers), ``path`` and ``line`` in its details: two replace the same
-            code, insert at the same place, or one copies code that another changes. Else as :func:`rewrite`, with
-            ``edit`` and ``line`` in its details.
+            code, insert at the same place, or one copies code that another changes. ``template``: a template is wrong,
+            or cannot stand there; ``place``: a match cannot be edited; both with ``edit`` and ``line`` in details.
     """
     source = outline.source
     splices: list[tuple[Splice, int]] = []  # each with the depth of its block's indentation
@@ -130,7 +110,7 @@ def change_of(outline: Outline, found: Found, action: Action, template: str, par
     """What the edit must make of the tree, without its text.
 
     Raises:
-        PlanError: As :func:`rewrite`.
+        PlanError: ``template`` or ``place``, as :func:`rewrite_all`.
     """
     return Rewriter(outline, found, action, template, parse).change()
 
@@ -145,26 +125,3 @@ def check_template(pattern: Pattern, action: Action, template: str, parse: Parse
         compiled = compile_template(template, parse)
         check_names(compiled, bound_names(pattern.names, action))
         check_wrap(compiled, action)
-
-
-def rewrite_text(before: str, pattern: str, action: Action, template: str, parse: Parse) -> str:
-    """Apply an edit to every match in a snippet; ``lint`` runs ``[[edit.example]]`` with it.
-
-    Raises:
-        PatternError: The pattern is wrong.
-        PlanError: The snippet does not parse, nothing in it matches, or as :func:`rewrite`.
-    """
-    from patchkit.edit.proof import lay, prove
-
-    source = Source(dedent(before).encode(), path="<example>.py")
-    try:
-        outline = Outline(source, parse(source.text))
-    except PARSE_ERRORS as error:
-        raise PlanError(f"`before` does not parse: {error}", code="example", hint="correct the example") from None
-    found = find_pattern(outline, compile_pattern(pattern, parse), [Span(0, len(source.text))])
-    if not found:
-        raise PlanError("`match` matches nowhere in `before`", code="example", hint="correct the example or `match`")
-    splices = rewrite_all(outline, [(match, action, template, 0) for match in found], parse=parse)
-    after = lay(source.text, splices)
-    prove(outline, [(match, action, template) for match in found], after, parse)
-    return after

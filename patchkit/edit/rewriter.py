@@ -16,7 +16,7 @@ from patchkit.edit.fill import Filled, fill_expression, fill_statements
 from patchkit.edit.header import header_of
 from patchkit.edit.indent import file_unit, indentation, reindent
 from patchkit.edit.outline import Outline
-from patchkit.edit.pattern import PARSE_ERRORS, Parse
+from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.shape import dotted_name, is_definition, is_statement, name_of
 from patchkit.edit.source import Splice
 from patchkit.edit.spans import Found, Span

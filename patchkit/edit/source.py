@@ -70,10 +70,22 @@ def python_encoding(data: bytes) -> tuple[str, int]:
 class Source:
     """One file, decoded. ``newline`` is its prevailing line break, ``mixed`` whether it has several kinds."""
 
-    __slots__ = ("_breaks", "_byte_starts", "bom", "data", "encoding", "mixed", "newline", "path", "starts", "text")
+    __slots__ = (
+        "__weakref__",
+        "_breaks",
+        "_byte_starts",
+        "bom",
+        "data",
+        "encoding",
+        "mixed",
+        "newline",
+        "path",
+        "starts",
+        "text",
+    )
 
     def __init__(self, data: bytes, *, path: str = "<source>") -> None:
-        """Decode ``data``; a ``.py``/``.pyi`` path by its cookie, any other file as UTF-8.
+        """Decode ``data``; Python source by its cookie, any other file as UTF-8.
 
         Bytes that the encoding cannot decode are kept as surrogate escapes, so that text edits work on them.
         """

@@ -14,7 +14,8 @@ from typing import Any
 
 from patchkit.edit.indent import dedent
 from patchkit.edit.metavars import MetavariableError, Slot, encode
-from patchkit.edit.pattern import Parse, PatternError, list_kind, lone_slot, parse_snippet
+from patchkit.edit.parse import Parse
+from patchkit.edit.pattern import PatternError, list_kind, lone_slot, parse_snippet
 from patchkit.edit.shape import Group, dotted_name, is_expression, is_statement, name_of, parameters, view
 from patchkit.errors import PlanError
 from patchkit.tuples import NamedTuple

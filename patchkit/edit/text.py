@@ -6,22 +6,23 @@ Exact to the character: nothing is stripped, nothing is fuzzy, and nothing here 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
+from patchkit.edit.parse import BLANKS
 from patchkit.edit.source import Source, Splice
 from patchkit.edit.spans import Span, outermost
 from patchkit.errors import PlanError
 from patchkit.model.patch import Action
 
 _BODY_LINE = re.compile(r"^([ \t\f]*)\$\$\$BODY[ \t]*$", re.MULTILINE)
-_BLANKS = " \t\f"
 
 
-def find_text(source: Source, anchor: str, regions: Sequence[Span]) -> list[Span]:
-    """Every place where ``anchor`` stands wholly within one of ``regions``, in order, overlapping ones included.
+def find_text(source: Source, anchor: str, regions: Sequence[Span], *, limit: int = sys.maxsize) -> list[Span]:
+    """The places where ``anchor`` stands wholly within one of ``regions``, in order, overlapping ones included.
 
     ``\\r\\n`` and ``\\r`` in the anchor are read as ``\\n``. An anchor that ends in a newline is whole lines: it
-    matches from a line's first character and nowhere else.
+    matches from a line's first character and nowhere else. The search ends with the ``limit``-th place.
 
     Raises:
         ValueError: ``anchor`` is empty.
@@ -38,7 +39,7 @@ def find_text(source: Source, anchor: str, regions: Sequence[Span]) -> list[Span
         if whole_lines and region.start == 0 and text.startswith(anchor) and len(anchor) <= region.end:
             found[0] = None
         position = text.find(wanted, max(region.start - lead, 0), region.end)
-        while position >= 0:
+        while position >= 0 and len(found) < limit:
             found[position + lead] = None
             position = text.find(wanted, position + 1, region.end)
     return [Span(start, start + len(anchor)) for start in sorted(found)]
@@ -80,7 +81,7 @@ def _whole_lines(source: Source, span: Span) -> Span:
     if text[end - 1 : end] != "\n":
         end = text.find("\n", end)
         end = len(text) if end < 0 else end
-    if (text[start : span.start] + text[span.end : end]).strip(_BLANKS):
+    if (text[start : span.start] + text[span.end : end]).strip(BLANKS):
         raise PlanError(
             f"`wrap` needs an anchor of whole lines, and the match on line {source.line(span.start)} is part of one",
             code="wrap",
@@ -113,7 +114,7 @@ def _wrapped(body: str, template: str) -> str:
             relative = placeholder.group(1)
             relative = relative.removeprefix(outer) if relative.startswith(outer) else ""
             out.append(_shifted(body.removesuffix("\n"), own, own + relative))
-        elif outer or not line.strip(_BLANKS) or number in fixed:
+        elif outer or not line.strip(BLANKS) or number in fixed:
             out.append(line)
         else:
             out.append(own + line)
@@ -123,7 +124,7 @@ def _wrapped(body: str, template: str) -> str:
 def _indentation(text: str) -> str:
     """The leading blanks of the first line that is not blank."""
     for line in text.split("\n"):
-        content = line.lstrip(_BLANKS)
+        content = line.lstrip(BLANKS)
         if content:
             return line[: len(line) - len(content)]
     return ""
@@ -134,7 +135,7 @@ def _shifted(text: str, own: str, to: str) -> str:
     fixed = _inside_strings(text)
     out = []
     for number, line in enumerate(text.split("\n")):
-        if number in fixed or not line.strip(_BLANKS):
+        if number in fixed or not line.strip(BLANKS):
             out.append(line)
         elif line.startswith(own):
             out.append(to + line[len(own) :])

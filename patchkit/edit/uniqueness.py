@@ -7,11 +7,15 @@ returned as a remedy that has not been counted with the same functions that the 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
+from patchkit.edit import narrow
 from patchkit.edit.source import Source
-from patchkit.edit.spans import Span
+from patchkit.edit.spans import Span, outermost
 from patchkit.edit.text import find_text
 from patchkit.tuples import NamedTuple
 
@@ -127,15 +131,6 @@ def accepts(expected: str, count: int) -> bool:
     return count >= least if expected.endswith("+") else count == least
 
 
-def merge(spans: Sequence[Span]) -> list[Span]:
-    """``spans`` in order without those that lie within another, so that nothing is counted twice."""
-    kept: list[Span] = []
-    for span in sorted(set(spans), key=lambda s: (s.start, -s.end)):
-        if not kept or span.end > kept[-1].end:
-            kept.append(span)
-    return kept
-
-
 def inside_any(regions: Sequence[Span], span: Span) -> bool:
     """Whether ``span`` lies wholly within one of ``regions``."""
     return any(region.start <= span.start and span.end <= region.end for region in regions)
@@ -146,39 +141,68 @@ def whole(problem: Problem) -> Span:
     return Span(0, len(problem.source.text))
 
 
-def hits(problem: Problem, regions: Sequence[Span]) -> list[Span]:
-    """Where the problem's own anchor matches within ``regions``."""
-    if problem.kind == "find":
-        return find_text(problem.source, problem.anchor, regions) if problem.anchor else []
-    if problem.outline is None or problem.pattern is None:
-        return []
-    from patchkit.edit.matcher import find_pattern
+_everywhere: WeakKeyDictionary[Source, dict[tuple[str, str], list[Span]]] = WeakKeyDictionary()
 
-    return [found.span for found in find_pattern(problem.outline, problem.pattern, regions)]
+
+def know(problem: Problem, found: Sequence[Span]) -> None:
+    """Keep the planner's matches in ``problem.regions``, where these are the whole file: they need no second search."""
+    if list(problem.regions) == [whole(problem)]:
+        _everywhere.setdefault(problem.source, {})[problem.kind, problem.anchor] = list(found)
+
+
+def everywhere(problem: Problem) -> list[Span]:
+    """Where the problem's own anchor matches in the whole file, in order; searched for once."""
+    known = _everywhere.setdefault(problem.source, {})
+    key = (problem.kind, problem.anchor)
+    if key not in known:
+        found: list[Span] = []
+        if problem.kind == "find":
+            found = find_text(problem.source, problem.anchor, [whole(problem)]) if problem.anchor else []
+        elif problem.outline is not None and problem.pattern is not None:
+            from patchkit.edit.matcher import find_pattern
+
+            found = [match.span for match in find_pattern(problem.outline, problem.pattern, [whole(problem)])]
+        known[key] = found
+    return known[key]
+
+
+def _within(spans: Sequence[Span], regions: Sequence[Span]) -> Iterator[Span]:
+    """Those of ``spans`` (sorted) that lie wholly within one of ``regions``, each once."""
+    given: set[int] = set()
+    for region in outermost(regions):
+        index = bisect_left(spans, (region.start,))
+        while index < len(spans) and spans[index].start < region.end:
+            if spans[index].end <= region.end and index not in given:
+                given.add(index)
+                yield spans[index]
+            index += 1
+
+
+def hits(problem: Problem, regions: Sequence[Span]) -> list[Span]:
+    """Where the problem's own anchor matches within ``regions``: what matches does so whatever the regions are."""
+    return sorted(_within(everywhere(problem), regions), key=lambda span: (span.start, -span.end))
+
+
+def _only(problem: Problem, regions: Sequence[Span], place: Span) -> bool:
+    """Whether ``place`` is the only match within ``regions``."""
+    return list(islice(_within(everywhere(problem), regions), 2)) == [place]
 
 
 def regions_of(problem: Problem, scope: str | None, inside: str | None) -> list[Span]:
     """The regions that ``scope`` and ``inside`` leave of the file; none where either is not there."""
-    regions = [whole(problem)]
     if scope is None and inside is None:
-        return regions
+        return [whole(problem)]
     if problem.outline is None:
         return []
-    if scope is not None:
-        regions = problem.outline.scopes(scope)
-    if inside is not None:
-        try:
-            blocks = problem.outline.blocks(inside, problem.parse)
-        except ValueError:
-            return []
-        crossed = [Span(max(r.start, b.start), min(r.end, b.end)) for r in regions for b in blocks]
-        regions = [span for span in crossed if span.start < span.end]
-    return merge(regions)
+    try:
+        return narrow.regions(problem.outline, scope, inside, problem.parse)
+    except ValueError:
+        return []
 
 
 def has_neighbours(problem: Problem) -> bool:
     """Whether more than ``scope`` and ``inside`` narrowed the search: then ``after`` or ``before`` did."""
-    return merge(problem.regions) != regions_of(problem, problem.scope, problem.inside)
+    return outermost(problem.regions) != regions_of(problem, problem.scope, problem.inside)
 
 
 # -- remedies ----------------------------------------------------------------------------------------------------------
@@ -196,7 +220,7 @@ def unique_scope(problem: Problem, place: Span) -> str | None:
     if has_neighbours(problem):
         return None
     for name in scope_names(problem.outline, place.start):
-        if hits(problem, regions_of(problem, name, problem.inside)) == [place]:
+        if _only(problem, regions_of(problem, name, problem.inside), place):
             return name
     return None
 
@@ -221,7 +245,7 @@ def unique_inside(problem: Problem, place: Span) -> str | None:
     if problem.outline is None or has_neighbours(problem):
         return None
     for header in enclosing(problem.outline, place):
-        if hits(problem, regions_of(problem, problem.scope, header.text)) == [place]:
+        if _only(problem, regions_of(problem, problem.scope, header.text), place):
             return header.text
     return None
 
@@ -247,8 +271,10 @@ def unique_context(problem: Problem, place: Span) -> Context | None:
         stop = last + below
         end = source.starts[stop] if stop < len(source.starts) else len(source.text)
         text = source.text[start:end]
-        if 0 < len(text) <= CONTEXT_CHARACTERS and find_text(source, text, problem.regions) == [Span(start, end)]:
-            return Context(text, above, below)
+        if 0 < len(text) <= CONTEXT_CHARACTERS:
+            found = find_text(source, text, problem.regions, limit=2)
+            if found == [Span(start, end)]:
+                return Context(text, above, below)
     return None
 
 

@@ -16,6 +16,8 @@ from patchkit.tuples import NamedTuple
 # which some terminals and loggers take for line breaks; the byte order mark.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _MAX_SPECIFIER = 1000
+# What differs between hosts so much that comparing it may fail on one alone.
+_ANY_HOST = {"extra": "", "platform_release": "6.1", "platform_version": "1"}
 
 
 class Complaint(NamedTuple):
@@ -131,6 +133,12 @@ def requirement(text: str) -> Complaint | None:
         return Complaint(
             f"extras such as [{extras}] cannot be told from what is installed: name the distribution alone"
         )
+    if parsed.marker is not None:
+        try:
+            parsed.marker.evaluate(_ANY_HOST)
+        except (ValueError, RecursionError) as error:
+            reason = str(error).partition("\n")[0] if isinstance(error, ValueError) else "nested too deeply"
+            return Complaint(f"{quote(text)} has a marker that cannot be evaluated anywhere: {reason}")
     return None
 
 

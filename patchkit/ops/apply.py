@@ -11,6 +11,7 @@ from patchkit.ops.catalog import check_unique_name
 from patchkit.ops.change import ChangeSet, Wanted, guard, plan_change
 from patchkit.ops.commit import commit_change
 from patchkit.ops.homes import common_home
+from patchkit.ops.inplace import InPlace
 from patchkit.ops.outcome import (
     Outcome,
     PatchResult,
@@ -21,7 +22,7 @@ from patchkit.ops.outcome import (
 )
 from patchkit.ops.session import opened
 from patchkit.ops.workspace import StackFiles, Workspace
-from patchkit.runtime.ledger import check_files, installed, lost, missing_blobs
+from patchkit.runtime.ledger import installed
 from patchkit.site.distribution import Distribution
 from patchkit.site.environment import Site, ledger_homes
 from patchkit.site.grammar import Grammar
@@ -86,11 +87,12 @@ def apply_patches(
     check_unique_name(patches)
     patches = list({patch.name: patch for patch in patches}.values())
     outcome = Outcome(dry_run=dry_run)
+    in_place = InPlace(workspace)
     add: list[Wanted] = []
     results: dict[str, PatchResult] = {}
     upstreamed: dict[str, tuple[Patch, Distribution]] = {}
     for patch in patches:
-        if not allow_known_bad and not is_applied(workspace, patch):
+        if not allow_known_bad and not in_place.applied(patch):
             refuse_known_bad(patch, "--allow-known-bad applies it all the same")
         try:
             distribution, held = _prepare(workspace, patch)
@@ -105,7 +107,7 @@ def apply_patches(
         if held is not None:
             upstreamed[patch.name] = (patch, distribution)
             results[patch.name] = PatchResult(patch.name, "upstreamed", (), held, *where)
-        elif is_applied(workspace, patch):
+        elif in_place.applied(patch):
             results[patch.name] = PatchResult(
                 patch.name, "unchanged", unchanged_files(workspace, patch.name), "applied already", *where
             )
@@ -178,25 +180,6 @@ def upstream_reason(workspace: Workspace, patch: Patch, distribution: Distributi
     if held.file is None:
         return f"{distribution.name} {distribution.version} has the change ({held.versions})"
     return f"{distribution.name} {distribution.version} has the change already (in {held.file})"
-
-
-def is_applied(workspace: Workspace, patch: Patch) -> bool:
-    """Whether the ledger has exactly this patch, on the install that is there, with every byte and copy in place."""
-    recorded = workspace.ledger.patch(patch.name)
-    if recorded is None or recorded.digest != patch.digest or not is_in_place(workspace, recorded):
-        return False
-    ledger = workspace.ledger.to_json()
-    return recorded.name not in lost(ledger, missing_blobs(workspace.site.home, ledger))
-
-
-def is_in_place(workspace: Workspace, recorded: PatchEntry) -> bool:
-    """Whether the install that an applied patch was made for is there, with every byte as patchkit wrote it."""
-    if not workspace.in_force(recorded):
-        return False
-    if not all(key in workspace.ledger.files for key in recorded.files):
-        return False
-    states = check_files(workspace.site.home, workspace.ledger.to_json(), recorded.files)
-    return all(states.get(key) == "applied" for key in recorded.files)
 
 
 def check_conflicts(workspace: Workspace, add: Sequence[Patch], leaving: Collection[str] = ()) -> None:

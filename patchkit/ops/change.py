@@ -16,14 +16,16 @@ from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitErr
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.workspace import FileStack, StackFiles, Workspace, digest
+from patchkit.runtime.ledger import key_of
 from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
 from patchkit.site.guard import Guarded, check_guards
-from patchkit.state.ledger import FileEntry, PatchEntry, key_of, scripts_of
+from patchkit.state.ledger import FileEntry, PatchEntry, scripts_of
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.regions import Script
+    from patchkit.site.environment import Site
 
 
 class Wanted(NamedTuple):
@@ -103,7 +105,7 @@ def plan_change(
         add: Patches to lay; one that the ledger has under its name is taken out first and keeps its place.
         drop: Names in the ledger to take out.
         keep_hand_edits: Keep edits made by hand since, outside of what we wrote, instead of refusing.
-        force: Discard edits made by hand since.
+        force: Discard the edits made by hand since in each file where they cannot be kept.
 
     Raises:
         PatchkitError: Whatever does not fit; nothing has been written.
@@ -219,14 +221,22 @@ def _affected(workspace: Workspace, add: Sequence[Wanted], gone: set[str]) -> se
     """
     keys = {key for wanted in add for key in _keys(workspace, wanted.patch, wanted.distribution)}
     names = gone | {wanted.patch.name for wanted in add}
-    keys_of = {recorded.name: _recorded_keys(workspace, recorded) for recorded in workspace.ledger.patches}
+    recorded = {entry.name: entry for entry in workspace.ledger.patches}
+    # A condition looks at files of the patch's own distribution only: of no other one is a TOML read.
+    concerned = {wanted.distribution.normalized for wanted in add}
+    concerned.update(recorded[name].distribution for name in names if name in recorded)
+    known: dict[str, set[str]] = {}
     pending = True
     while pending:
         pending = False
-        for name, own in keys_of.items():
+        for name, entry in recorded.items():
+            if entry.distribution in concerned and name not in known:
+                known[name] = _recorded_keys(workspace, entry)
+            own = known.get(name) or set(entry.files)
             if (name in names or not keys.isdisjoint(own)) and not (name in names and keys.issuperset(own)):
                 names.add(name)
                 keys.update(own)
+                concerned.add(entry.distribution)
                 pending = True
     return names
 
@@ -315,17 +325,39 @@ def _file_change(
     ours = entry is not None and current is not None and digest(current) == entry.after.sha256
     if ours or current in (pristine, target):
         return change
+    if keep_hand_edits and entry is not None and current is not None:
+        try:
+            return change._replace(target=_around_hand_edits(workspace, change), kept=True, mtime_ns=None)
+        except SiteError:
+            if not force:
+                raise
     if force:
         return change._replace(discarded=current)
-    if keep_hand_edits and entry is not None and current is not None:
-        return change._replace(target=_around_hand_edits(workspace, change), kept=True, mtime_ns=None)
+    if entry is None and stack is not None:
+        name, version = stack.distribution.name, stack.distribution.version
+        raise SiteError(
+            f"{change.path}: differs from {name} {version} as released, and the ledger does not know the change",
+            code="modified",
+            hint=f"to have the release's bytes again: `{reinstall_command(workspace.site, name, version)}`, then the "
+            "same command again; to keep the change, put it into a patch file first",
+            details={"path": change.path, "state": "modified"},
+        )
     raise SiteError(
         f"{change.path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
         code="modified",
         hint="see `patchkit diff`; `patchkit revert` keeps edits made outside of what patchkit wrote, "
-        "`patchkit revert --force` discards them",
+        "`patchkit revert --force` discards those inside, and keeps a copy",
         details={"path": change.path, "state": "modified"},
     )
+
+
+def reinstall_command(site: Site, name: str, version: str) -> str:
+    """What brings the released bytes of a distribution back, to be typed as it stands."""
+    import shlex
+
+    how = ["pip"] if site.interpreter is None else [site.interpreter.executable, "-m", "pip"]
+    options = ["--force-reinstall", "--no-deps", "--no-cache-dir"]
+    return shlex.join([*how, "install", *options, f"{name}=={version}"])
 
 
 def _before_us(
@@ -366,7 +398,7 @@ def _around_hand_edits(workspace: Workspace, change: FileChange) -> bytes:
     raise SiteError(
         "\n".join([f"{change.path}: was edited by hand inside of what patchkit wrote", *shown(disputes)]),
         code="hand-edit-inside",
-        hint="undo the hand edit, or discard it with --force",
+        hint="undo the hand edit, or discard it with --force (a copy is kept)",
         details={"path": change.path, "state": "modified", "conflicts": [one.line for one in disputes]},
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.errors import SiteError
 from patchkit.runtime.ledger import check_files, installed, lost, missing_blobs, read, state_path
@@ -17,19 +17,36 @@ from patchkit.site.environment import ledger_homes
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from patchkit.ops.catalog import Catalog
     from patchkit.ops.drift import Drift
     from patchkit.site.environment import Site
+    from patchkit.state.journal import Journal
+
+    FileWord = Literal["applied", "pristine", "modified", "missing", "unreadable"]
+    StateWord = Literal[
+        "applied",
+        "absent",
+        "lost",
+        "stale",
+        "modified",
+        "partial",
+        "upstreamed",
+        "refused",
+        "uninstalled",
+        "corrupt",
+    ]
 
 #: The states in which nothing needs doing.
 CLEAN = frozenset({"applied", "upstreamed"})
 
 
 class FileDrift(NamedTuple):
-    """One file and its state: applied, pristine, modified, missing or unreadable."""
+    """One file and its state."""
 
     path: str
-    state: str
+    state: FileWord
 
 
 class PatchState(NamedTuple):
@@ -39,7 +56,7 @@ class PatchState(NamedTuple):
     """
 
     name: str
-    state: str
+    state: StateWord
     distribution: str | None
     version: str | None
     applied_version: str | None
@@ -74,10 +91,13 @@ class _Home:
         self.path = path
         self.patches: list[dict[str, Any]] = [] if ledger is None else ledger["patches"]
         self.upstreamed: list[dict[str, Any]] = [] if ledger is None else ledger["upstreamed"]
-        self.files: Mapping[str, str] = {}
+        self.files: Mapping[str, FileWord] = {}
+        self.added: frozenset[str] = frozenset()
+        self.changing = False
         self.lost: Mapping[str, list[str]] = {}
         if self.patches and ledger is not None:
-            self.files = check_files(path, ledger)
+            self.files = cast("dict[str, FileWord]", check_files(path, ledger))
+            self.added = frozenset(key for key, entry in ledger["files"].items() if entry["pristine"] is None)
             self.lost = lost(ledger, missing_blobs(path, ledger))
 
 
@@ -108,6 +128,7 @@ def check_site(site: Site, names: Sequence[str] = (), catalog: Catalog | None = 
             recorded.setdefault(state.name, []).append(partial(_as_is, state))
         if home is not None:
             homes.append(home)
+    drift.changing = {home.path for home in homes if home.changing}
     installs = _Installs(site, homes)
     for home in homes:
         for patch in home.patches:
@@ -147,10 +168,13 @@ def _read_home(site: Site, path: str, report: Report) -> tuple[Iterable[PatchSta
         from patchkit.ops.session import mend_home
 
         try:
-            told = mend_home(path)
-            report.notices.extend([told] if told is not None else [])
+            mended = mend_home(path, wait=False)
         except SiteError as error:
             halted = error
+        else:
+            report.notices.extend(mended.notices)
+            if mended.running is not None:
+                return (), _at_work(path, mended.running)
     try:
         ledger = read(path)
     except SiteError as error:
@@ -173,6 +197,18 @@ def _read_home(site: Site, path: str, report: Report) -> tuple[Iterable[PatchSta
     else:
         report.notices.append(f"an interrupted command had been completed; tidying up waits: {halted.message}")
     return half.values(), home
+
+
+def _at_work(path: str, journal: Journal) -> _Home:
+    """A directory that a command is changing at this moment, judged by the ledger as it was before, if it still is."""
+    from patchkit.ops.interrupted import before_it
+
+    ledger = read(path)
+    home = _Home(path, ledger)
+    if ledger is not None and ledger["tx"] != journal.tx:
+        home.files = {**home.files, **before_it(journal, ledger)}
+    home.changing = ledger is None or ledger["tx"] != journal.tx
+    return home
 
 
 class _Installs:
@@ -232,7 +268,7 @@ def _applied_state(home: _Home, patch: Mapping[str, Any], installs: _Installs, d
         files = drift.rechecked(home.path, files)
     kinds = {file.state for file in files}
 
-    def state(word: str, reason: str | None) -> PatchState:
+    def state(word: StateWord, reason: str | None) -> PatchState:
         where = str(patch["distribution"])
         return PatchState(name, word, where, version, version, files, reason, site=home.path)
 
@@ -245,21 +281,30 @@ def _applied_state(home: _Home, patch: Mapping[str, Any], installs: _Installs, d
             return state("corrupt", reason + "where it can, else with --fetch; then apply again")
         return state("applied", None)
     if "unreadable" in kinds:
-        return state("modified", f"cannot be read: {_first(files, 'unreadable')}")
+        return state("modified", f"cannot be read: {_first(files, 'unreadable')[0]}")
     if "modified" in kinds or "missing" in kinds:
         if "modified" in kinds:
-            return state("modified", f"{_first(files, 'modified')} was edited since: see `patchkit diff {name}`")
-        return state(
-            "modified", f"{_first(files, 'missing')} is gone: reinstall the distribution, then `patchkit sync`"
-        )
-    if kinds == {"pristine"}:
+            what, several = _first(files, "modified")
+            was = "were" if several else "was"
+            return state("modified", f"{what} {was} edited since: see `patchkit diff {name}`")
+        what, several = _first(files, "missing")
+        gone = "are gone" if several else "is gone"
+        return state("modified", f"{what} {gone}: reinstall the distribution, then `patchkit sync`")
+    # An installer leaves a file that a patch added where it is: it knows nothing of it.
+    edited = {file.state for file in files if file.path not in home.added}
+    if kinds == {"pristine"} or edited == {"pristine"}:
         upstream = drift.upstreamed(home.path, patch)
         if upstream is not None:
             return state("upstreamed", upstream)
         return state("lost", "a reinstall brought the pristine bytes back: run `patchkit sync`")
-    return state("partial", f"{_first(files, 'pristine')} is pristine again: run `patchkit sync`")
+    what, several = _first(files, "pristine")
+    added = all(file.path in home.added for file in files if file.state == "pristine")
+    back = "gone" if added else "pristine again"
+    return state("partial", f"{what} {'are' if several else 'is'} {back}: run `patchkit sync`")
 
 
-def _first(files: Sequence[FileDrift], state: str) -> str:
+def _first(files: Sequence[FileDrift], state: FileWord) -> tuple[str, bool]:
+    """The first of the files in that state, how many more there are, and whether there are any."""
     paths = [file.path for file in files if file.state == state]
-    return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    more = len(paths) - 1
+    return paths[0] + (f" and {more} more file{'s' if more > 1 else ''}" if more else ""), more > 0

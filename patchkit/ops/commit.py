@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from patchkit.edit.plan import PatchPlan
 from patchkit.model.patch import Patch
 from patchkit.ops.change import ChangeSet, FileChange, Wanted
 from patchkit.ops.workspace import Workspace, digest
+from patchkit.runtime.ledger import key_of
 from patchkit.site.distribution import Distribution
 from patchkit.state.ledger import (
     Content,
@@ -17,7 +19,6 @@ from patchkit.state.ledger import (
     Pristine,
     Stat,
     Upstreamed,
-    key_of,
     layers_of,
 )
 from patchkit.state.log import now
@@ -31,6 +32,7 @@ def commit_change(
     command: str,
     names: Sequence[str],
     upstreamed: Mapping[str, tuple[Patch, Distribution]] | None = None,
+    discarded: Mapping[str, str] | None = None,
 ) -> int:
     """Write ``changes`` and the ledger that records them, wholly or not at all.
 
@@ -40,6 +42,7 @@ def commit_change(
         command: The command's name, for the log.
         names: The patches that the command was about, for the log.
         upstreamed: Patches that the release has, which ``require`` shall accept from now on.
+        discarded: The SHA-256 of bytes that were edited by hand and go, by file, for the log.
 
     Returns:
         The number of files written.
@@ -64,7 +67,7 @@ def commit_change(
             for change in writes
         ],
         ledger,
-        {"command": command, "patches": list(names)},
+        {"command": command, "patches": list(names), **({"discarded": dict(discarded)} if discarded else {})},
         extra_blobs=[*_blobs(changes), *workspace.recovered.values()],
         pycache_prefixes=_prefixes(workspace),
     )
@@ -72,14 +75,18 @@ def commit_change(
 
 
 def _ledger(workspace: Workspace, changes: ChangeSet) -> Ledger:
-    home = workspace.site.home
     old = workspace.ledger
+    keys = {
+        (change.stack.distribution.info, change.stack.path): key
+        for key, change in changes.files.items()
+        if change.stack is not None
+    }
     entries: list[PatchEntry] = []
     for item in changes.order:
         if isinstance(item, PatchEntry):
             entries.append(item)
         else:
-            entries.append(_entry(workspace, item, changes))
+            entries.append(_entry(workspace, item, changes.plans[item.patch.name], keys))
     files = dict(old.files)
     # A patch of an install that is gone still counts on its files' entries: a downgrade may bring that install back.
     kept = [item for item in changes.order if isinstance(item, PatchEntry)]
@@ -94,17 +101,13 @@ def _ledger(workspace: Workspace, changes: ChangeSet) -> Ledger:
     files = {key: entry for key, entry in files.items() if key in named}
     fresh = {item.patch.name for item in changes.order if isinstance(item, Wanted)}
     upstreamed = tuple(u for u in old.upstreamed if u.name not in fresh and u.name not in changes.dropped)
-    return old._replace(patches=tuple(entries), files=_carried(home, files), upstreamed=upstreamed)
+    return old._replace(patches=tuple(entries), files=dict(sorted(files.items())), upstreamed=upstreamed)
 
 
-def _carried(home: str, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
-    return dict(sorted(files.items()))
-
-
-def _entry(workspace: Workspace, wanted: Wanted, changes: ChangeSet) -> PatchEntry:
+def _entry(workspace: Workspace, wanted: Wanted, plan: PatchPlan, keys: Mapping[tuple[str, str], str]) -> PatchEntry:
+    """The record of a patch that is laid; ``keys`` are those of the changed files, by metadata directory and path."""
     home, patch, distribution = workspace.site.home, wanted.patch, wanted.distribution
-    plan = changes.plans[patch.name]
-    keys = tuple(key for path in plan.files for key, change in changes.files.items() if _is(change, wanted, path.path))
+    places = [(distribution.info, file.path) for file in plan.files]
     target = patch.target
     return PatchEntry(
         name=patch.name,
@@ -116,16 +119,11 @@ def _entry(workspace: Workspace, wanted: Wanted, changes: ChangeSet) -> PatchEnt
         info=key_of(home, distribution.info),
         requirement=target.requirement,
         applied_at=now(),
-        files=keys,
+        files=tuple(keys[place] for place in places if place in keys),
         optional=target.optional,
         conflicts=target.conflicts,
         after=target.after,
     )
-
-
-def _is(change: FileChange, wanted: Wanted, path: str) -> bool:
-    stack = change.stack
-    return stack is not None and stack.path == path and stack.distribution.info == wanted.distribution.info
 
 
 def _file_entry(workspace: Workspace, change: FileChange) -> FileEntry:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from patchkit.errors import PatchkitError
+from patchkit.errors import GuardError, PatchFileError, PatchkitError, SiteError, UsageError
 from patchkit.ops.check import FileDrift, PatchState
 
 if TYPE_CHECKING:
-    from patchkit.errors import SiteError
     from patchkit.model.patch import Patch
     from patchkit.ops.catalog import Catalog
+    from patchkit.ops.check import FileWord, StateWord
     from patchkit.ops.homes import Homes
     from patchkit.ops.workspace import Workspace
     from patchkit.site.distribution import Distribution
@@ -25,6 +25,7 @@ class Drift:
     def __init__(self, site: Site, catalog: Catalog | None) -> None:
         self.site = site
         self.catalog = catalog
+        self.changing: set[str] = set()  # directories that a command is changing at this moment
         self._homes: Homes | None = None
 
     def homes(self) -> Homes:
@@ -39,7 +40,7 @@ class Drift:
         """``files`` with those called pristine that another build of the same version brought, by RECORD's word."""
         workspace = self.homes().at(home)
 
-        def state(file: FileDrift) -> str:
+        def state(file: FileDrift) -> FileWord:
             try:
                 return "pristine" if file.state == "modified" and workspace.reinstalled(file.path) else file.state
             except PatchkitError:
@@ -74,8 +75,6 @@ class Drift:
             UsageError: ``unknown-patch``.
         """
         if self.catalog is None:
-            from patchkit.errors import UsageError
-
             raise UsageError(f"{name} is not applied", code="unknown-patch", hint="see `patchkit list`")
         return self.catalog.load(name).name
 
@@ -115,7 +114,7 @@ class Drift:
         name, applied = str(recorded["name"]), str(recorded["version"])
         requirement_name = str(recorded["distribution"])
 
-        def state(word: str, reason: str, version: str | None, optional: bool = False) -> PatchState:
+        def state(word: StateWord, reason: str, version: str | None, optional: bool = False) -> PatchState:
             return PatchState(name, word, requirement_name, version, applied, files, reason, optional, home)
 
         try:
@@ -190,7 +189,8 @@ class Drift:
             return PatchState(name, "upstreamed", distribution, str(entry["version"]), None, (), reason, site=home)
         if self.catalog is not None and self.catalog.find(name) is not None:
             return self.never_applied(name, wanted=True, had=had)
-        version, word = None, "uninstalled"
+        version: str | None = None
+        word: StateWord = "uninstalled"
         reason = f"{distribution} is not installed any more: `patchkit revert {name}` forgets the patch"
         try:
             found = self.site.find(distribution)
@@ -213,11 +213,14 @@ class Drift:
             wanted: Whether the project's list names it.
             had: The release that had the change, and is gone.
 
-        Raises:
-            UsageError: ``unknown-patch``.
+        A patch file that is wrong, or nowhere, makes the patch ``absent``: it cannot be applied, and the others' states
+        are told all the same.
         """
         assert self.catalog is not None
-        patch = self.catalog.load(name)
+        try:
+            patch = self.catalog.load(name)
+        except (PatchFileError, UsageError) as error:
+            return PatchState(name, "absent", None, None, None, (), _joined(error), site=self.site.home)
         target = patch.target.name
         try:
             workspace = self.homes().of(target)
@@ -229,7 +232,7 @@ class Drift:
             reason = "optional, and not installed" if patch.target.optional else "its target is not installed"
             return PatchState(name, "uninstalled", target, None, None, (), reason, patch.target.optional, home)
 
-        def state(word: str, reason: str) -> PatchState:
+        def state(word: StateWord, reason: str) -> PatchState:
             return PatchState(name, word, target, distribution.version, None, (), reason, site=home)
 
         try:
@@ -238,17 +241,16 @@ class Drift:
                 return state("upstreamed", f"{upstream}: drop the patch")
             from patchkit.ops.witness import tainted
 
-            taint = tainted(workspace, patch, distribution)
+            taint = None if home in self.changing else tainted(workspace, patch, distribution)
         except PatchkitError as error:
-            return state("refused" if error.exit_status == 3 else "modified", _joined(error))
+            word: StateWord = "modified" if isinstance(error, SiteError) else "absent"
+            return state("refused" if isinstance(error, GuardError) else word, _joined(error))
         if taint is not None:
             return state("modified", taint)
         way = f"run `patchkit sync` or `patchkit apply {name}`"
         if had is not None:
             return state("absent", f"the release that had it ({had}) is gone: {way}")
-        return state(
-            "absent", f"wanted and never applied: {way}" if wanted else f"never applied: run `patchkit apply {name}`"
-        )
+        return state("absent", f"wanted, not applied: {way}" if wanted else f"not applied: run `patchkit apply {name}`")
 
 
 def salvaged(site: Site, home: str, error: SiteError) -> list[PatchState]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError, SiteError
+from patchkit.ops.inplace import InPlace
 from patchkit.ops.workspace import Workspace
 from patchkit.site.environment import Site, home_of, ledger_homes
 
@@ -20,6 +21,7 @@ class Homes:
     def __init__(self, site: Site) -> None:
         self.site = site
         self._opened: dict[str, Workspace] = {}
+        self._in_place: dict[str, InPlace] = {}
 
     def at(self, home: str) -> Workspace:
         """The workspace of one directory.
@@ -30,6 +32,10 @@ class Homes:
         if home not in self._opened:
             self._opened[home] = Workspace(self.site.at(home))
         return self._opened[home]
+
+    def in_place(self, workspace: Workspace) -> InPlace:
+        """Which patches of ``workspace``, one of these, are in place."""
+        return self._in_place.setdefault(workspace.site.home, InPlace(workspace))
 
     def all(self) -> list[Workspace]:
         """Those of every directory that has a ledger, the site's own home first.

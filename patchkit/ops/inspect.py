@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.model.patch import Patch
-from patchkit.ops.apply import is_applied, is_in_place, upstream_reason
+from patchkit.ops.apply import upstream_reason
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import guard, ledger_patch
 from patchkit.ops.homes import Homes
 from patchkit.ops.witness import tainted
 from patchkit.tuples import NamedTuple
 
+if TYPE_CHECKING:
+    from typing import Literal
+
+    ListWord = Literal["applied", "drifted", "available", "conflict", "refused", "upstreamed", "wrong"]
+
 
 class Listed(NamedTuple):
-    """One patch of the catalogue, or of a ledger.
+    """One patch of the catalogue, or of a ledger; ``site`` is the folder whose ledger has it, or would.
 
-    ``state`` is "applied", "drifted", "available", "conflict", "refused", "upstreamed" or "wrong". ``site`` is the
-    folder whose ledger has it, or would.
+    ``state``: "applied" (in place) and "drifted" (not, see ``check``) are for recorded patches. Of the others,
+    "available" could be applied; "upstreamed" is needless, the release has the change; "conflict": a file is not as
+    installed; "refused": a guard does not hold; "wrong": the patch file is.
     """
 
     name: str
@@ -27,7 +33,7 @@ class Listed(NamedTuple):
     origin: str
     summary: str
     requirement: str
-    state: str
+    state: ListWord
     wanted: bool
     tags: tuple[str, ...]
     reason: str | None
@@ -57,7 +63,7 @@ def list_patches(homes: Homes, catalog: Catalog) -> list[Listed]:
             "ledger",
             recorded.summary,
             recorded.requirement,
-            "applied" if is_in_place(workspace, recorded) else "drifted",
+            "applied" if homes.in_place(workspace).recorded(recorded) else "drifted",
             recorded.name in wanted,
             (),
             "its patch file is in none of the folders looked in; the ledger holds a copy",
@@ -83,16 +89,17 @@ def find_patch(homes: Homes, catalog: Catalog, name: str) -> Patch:
     return catalog.load(catalog.path_of(name, [p.name for one in homes.all() for p in one.ledger.patches]))
 
 
-def states_of(homes: Homes, patch: Patch) -> list[tuple[str, str | None, str]]:
+def states_of(homes: Homes, patch: Patch) -> list[tuple[ListWord, str | None, str]]:
     """The word of :class:`Listed` for ``patch``, why, and the folder: for each ledger that has it, else one."""
-    found: list[tuple[str, str | None, str]] = []
+    found: list[tuple[ListWord, str | None, str]] = []
     for workspace, _ in homes.applied(patch.name):
-        here = is_applied(workspace, patch)
-        found.append((*(("applied", None) if here else ("drifted", "see `patchkit check`")), workspace.site.home))
+        here = homes.in_place(workspace).applied(patch)
+        home = workspace.site.home
+        found.append(("applied", None, home) if here else ("drifted", "see `patchkit check`", home))
     return found or [compatibility(homes, patch)]
 
 
-def compatibility(homes: Homes, patch: Patch) -> tuple[str, str | None, str]:
+def compatibility(homes: Homes, patch: Patch) -> tuple[ListWord, str | None, str]:
     """Whether ``patch`` could be applied: ("available"|"upstreamed"|"conflict"|"refused", why, the folder)."""
     home = homes.site.home
     try:

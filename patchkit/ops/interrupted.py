@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import SiteError
 from patchkit.ops.check import FileDrift, PatchState
 from patchkit.runtime.ledger import sha256_hex
 from patchkit.state.journal import Journal, JournalFile, load
+
+if TYPE_CHECKING:
+    from patchkit.ops.check import FileWord, StateWord
 
 
 def half_written(home: str, ledger: Mapping[str, Any] | None, error: SiteError) -> dict[str, PatchState]:
@@ -45,12 +48,34 @@ def half_written(home: str, ledger: Mapping[str, Any] | None, error: SiteError) 
     for name in dict.fromkeys(named or [f"({command})"]):
         known = recorded.get(name)
         distribution, version = (None, None) if known is None else (str(known["distribution"]), str(known["version"]))
-        word = "modified" if strange else "partial"
+        word: StateWord = "modified" if strange else "partial"
         found[name] = PatchState(name, word, distribution, version, version, files, reason, site=home)
     return found
 
 
-def _state(home: str, journal: Journal, file: JournalFile) -> str:
+def before_it(journal: Journal, ledger: Mapping[str, Any]) -> dict[str, FileWord]:
+    """The files of a command that is at work, as the word of ``check`` was before it, by key.
+
+    Args:
+        journal: Of that command.
+        ledger: The raw ledger, which it has not written yet.
+    """
+    found: dict[str, FileWord] = {}
+    for file in journal.files:
+        entry = ledger["files"].get(file.key)
+        if entry is None:
+            continue
+        sha256 = None if file.before is None else file.before.sha256
+        if sha256 == entry["after"]["sha256"]:
+            found[file.key] = "applied"
+        elif sha256 == (entry["pristine"] and entry["pristine"]["sha256"]):
+            found[file.key] = "pristine"
+        else:
+            found[file.key] = "missing" if sha256 is None else "modified"
+    return found
+
+
+def _state(home: str, journal: Journal, file: JournalFile) -> FileWord:
     """The word of ``check`` for one file of the journal."""
     path = journal.path(home, file)
     try:

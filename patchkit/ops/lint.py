@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from patchkit.edit.imports import check_import
 from patchkit.edit.locate import place
 from patchkit.edit.pattern import PatternError, compile_pattern
+from patchkit.edit.plan import plan_patch
 from patchkit.errors import PatchFileError, PlanError
+from patchkit.model.checks import quote
 from patchkit.model.load import load_patch
 from patchkit.model.patch import Condition, Edit, Example, Patch
 from patchkit.tuples import NamedTuple
@@ -38,10 +41,28 @@ def lint_file(path: str) -> list[Finding]:
     except PatchFileError as error:
         problems = error.details.get("problems")
         if isinstance(problems, list) and problems:
-            return [Finding(path, p.get("line"), "error", p.get("key"), p["message"]) for p in problems]
+            return [_loaded(path, problem) for problem in problems]
         return [Finding(path, error.details.get("line"), "error", None, error.message)]
     findings = [*_patterns(patch), *_examples(patch), *_habits(patch)]
     return sorted(findings, key=lambda f: (f.line or 0, f.message))
+
+
+def _loaded(path: str, problem: Mapping[str, Any]) -> Finding:
+    """A loader's problem as a finding: the key in words, and a message that does not repeat it."""
+    message = str(problem["message"])
+    key = problem["key"]
+    if key is not None:
+        key = key.replace("[", " ").replace("]", "").replace(".", ": ")
+        for head in (key, key.rpartition(" ")[0], key.rpartition(": ")[0]):
+            if head and message.startswith(f"{head}: "):
+                # An item of a list is told as such by the message.
+                key = head if key == f"{head} {key.rpartition(' ')[2]}" else key
+                message = message.removeprefix(f"{head}: ")
+                break
+    if problem["suggestion"] is not None:
+        first, newline, rest = message.partition("\n")
+        message = f"{first} (did you mean {quote(problem['suggestion'])}?){newline}{rest}"
+    return Finding(path, problem["line"], "error", key, message)
 
 
 def _patterns(patch: Patch) -> Iterator[Finding]:
@@ -92,45 +113,69 @@ def _problems(part: Edit | Condition) -> Iterator[tuple[str, str]]:
             yield part.action, error.message + (f": {error.hint}" if error.hint else "")
 
 
+class _Memory:
+    """One file in memory, as :class:`patchkit.edit.plan.Files`."""
+
+    version = ""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
+        return self.data
+
+    def matches(self, specifier: str) -> bool:
+        return True
+
+    def siblings(self) -> Iterable[tuple[str, bytes]]:
+        return ()
+
+
+class _Running:
+    """The grammar of the running Python."""
+
+    def parse(self, text: str) -> ast.Module:
+        return ast.parse(text)
+
+
 def _examples(patch: Patch) -> Iterator[Finding]:
     for edit in patch.edits:
         for example in edit.examples:
             try:
-                result = run_example(edit, example)
-            except (PlanError, PatternError) as error:
-                yield _example_finding(patch, edit, example, f"the edit does not fit `before`: {error}")
+                result = run_example(patch, edit, example)
+            except PatchFileError:
+                continue  # wrong whatever the file holds: told already
+            except PlanError as error:
+                message = error.message.removeprefix(f"{place(patch, 'edit', edit.index, edit.anchor_key).text} ")
+                if message != error.message:
+                    message = f"`{edit.anchor_key}` {message}"
+                yield _example_finding(patch, edit, example, f"the edit does not fit `before`: {message}")
                 continue
             if result != example.after:
                 yield _example_finding(patch, edit, example, _difference(result, example.after))
 
 
-def run_example(edit: Edit, example: Example) -> str:
-    """What ``edit`` makes of ``example.before``; the final line break is as in ``example.after``.
+def run_example(patch: Patch, edit: Edit, example: Example) -> str:
+    """What ``edit`` of ``patch`` makes of ``example.before``, planned as ``apply`` plans it.
+
+    An example is a piece of code, so ``scope``, ``inside`` and ``versions`` do not count. It may be indented where the
+    edit is a syntax edit; its final line break is as in ``example.after``.
 
     Raises:
-        PlanError: The edit does not match ``count`` times.
-        PatternError: The pattern is wrong.
+        PlanError: ``before`` is not what the edit is for.
+        PatchFileError: The edit is wrong whatever the file holds.
     """
+    before = example.before
     if edit.match is not None:
-        from patchkit.edit.rewrite import rewrite_text
+        from patchkit.edit.indent import dedent
 
-        result = rewrite_text(example.before, edit.match, edit.action, edit.text, ast.parse)
-    else:
-        from patchkit.edit.source import Source
-        from patchkit.edit.spans import Span
-        from patchkit.edit.text import find_text, text_splices
-
-        assert edit.find is not None
-        before = example.before
-        if edit.find.endswith("\n") and not before.endswith("\n"):
-            before += "\n"
-        source = Source(before.encode("utf-8", "surrogateescape"), path="<example>")
-        spans = find_text(source, edit.find, [Span(0, len(source.text))])
-        if len(spans) != edit.count:
-            raise PlanError(f"`find` matches {len(spans)} times, expected {edit.count}")
-        chosen = spans if edit.nth is None else [spans[edit.nth - 1]]
-        splices = [s for span in chosen for s in text_splices(source, span, edit.action, edit.text, edit.index)]
-        result = source.render(splices)[0].decode("utf-8", "surrogateescape")
+        before = dedent(before)
+    elif edit.find is not None and edit.find.endswith("\n") and not before.endswith("\n"):
+        before += "\n"
+    alone = edit._replace(files=("<example>.py",), scope=None, inside=None, versions=None)
+    one = Patch(patch.name, patch.summary, patch.target, edits=(alone,), path=patch.path, data=patch.data)
+    (plan,) = plan_patch(one, _Memory(before.encode("utf-8", "surrogateescape")), _Running()).files
+    result = plan.after.decode("utf-8", "surrogateescape")
     if example.after.endswith("\n"):
         return result if result.endswith("\n") else result + "\n"
     return result.removesuffix("\n")
@@ -164,6 +209,14 @@ def _habits(patch: Patch) -> Iterator[Finding]:
                 "warning",
                 "a very short anchor without a scope: a new release may match it",
             )
+        if edit.find is not None and edit.text and edit.action in ("replace", "insert_before", "insert_after"):
+            broken = edit.find.endswith("\n"), edit.text.endswith("\n")
+            if broken == (True, False):
+                what = f"`find` ends in a line break, `{edit.action}` does not: two lines will be joined"
+                yield _finding(patch, "edit", edit.index, edit.action, "warning", what)
+            elif broken == (False, True) and edit.action != "insert_before":  # there the break is before the anchor
+                what = f"`{edit.action}` ends in a line break, `find` does not: a blank or broken line will be left"
+                yield _finding(patch, "edit", edit.index, edit.action, "warning", what)
 
 
 def _finding(patch: Patch, table: str, index: int, key: str, level: str, message: str) -> Finding:

@@ -10,10 +10,14 @@ from patchkit.ops.workspace import Workspace, digest
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from patchkit.edit.plan import EditReport, PatchPlan
     from patchkit.ops.change import ChangeSet
     from patchkit.site.distribution import Distribution
     from patchkit.state.ledger import PatchEntry
+
+    ActionWord = Literal["applied", "unchanged", "upstreamed", "skipped", "reverted"]
 
 
 class FileResult(NamedTuple):
@@ -27,15 +31,23 @@ class FileResult(NamedTuple):
     after: bytes | None = None
 
 
+class Discarded(NamedTuple):
+    """A file whose edits made by hand are thrown away: its bytes with them, the result, where a copy is kept."""
+
+    path: str
+    before: bytes
+    after: bytes | None
+    copy: str
+
+
 class PatchResult(NamedTuple):
     """What happened to one patch.
 
-    ``action`` is "applied", "unchanged", "upstreamed", "skipped" or "reverted"; ``reason`` says why nothing was
-    written where nothing was. ``site`` is the directory whose ledger is meant.
+    ``reason`` says why nothing was written where nothing was. ``site`` is the directory whose ledger is meant.
     """
 
     name: str
-    action: str
+    action: ActionWord
     files: tuple[FileResult, ...] = ()
     reason: str | None = None
     distribution: str | None = None
@@ -46,7 +58,7 @@ class PatchResult(NamedTuple):
 class Outcome:
     """What a call did, patch by patch. ``written`` counts files; ``dry_run`` means that none was written.
 
-    ``discarded`` says that edits made by hand were thrown away, which must be shown.
+    ``discarded`` holds the files whose edits made by hand go: what they hold now, and what they will.
     """
 
     def __init__(self, *, dry_run: bool = False) -> None:
@@ -54,7 +66,7 @@ class Outcome:
         self.patches: list[PatchResult] = []
         self.files: list[FileResult] = []
         self.written = 0
-        self.discarded = False
+        self.discarded: list[Discarded] = []
         self.notes: list[str] = []
 
 
@@ -87,7 +99,7 @@ def carry_out(prepared: Sequence[Prepared], *, dry_run: bool) -> Outcome:
         total.patches += one.outcome.patches
         total.files += one.outcome.files
         total.notes += one.outcome.notes
-        total.discarded = total.discarded or one.outcome.discarded
+        total.discarded += one.outcome.discarded
     return total
 
 

@@ -8,16 +8,26 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError, UsageError
-from patchkit.ops.change import plan_change
+from patchkit.ops.change import FileChange, plan_change
 from patchkit.ops.commit import commit_change
-from patchkit.ops.outcome import Outcome, PatchResult, Prepared, carry_out, changed_files, reverted_files
+from patchkit.ops.outcome import (
+    Discarded,
+    FileResult,
+    Outcome,
+    PatchResult,
+    Prepared,
+    carry_out,
+    changed_files,
+    reverted_files,
+)
 from patchkit.ops.session import mend, opened
-from patchkit.ops.workspace import Workspace
-from patchkit.runtime.ledger import read
+from patchkit.ops.workspace import Workspace, digest
+from patchkit.runtime.ledger import read, state_path
 from patchkit.site.environment import Site, ledger_homes
 
 if TYPE_CHECKING:
     from patchkit.ops.catalog import Catalog
+    from patchkit.state.ledger import PatchEntry
 
 
 def revert_site(
@@ -30,6 +40,7 @@ def revert_site(
     dry_run: bool = False,
     notice: Callable[[str], None],
     fetch: Callable[[str], None] | None = None,
+    show: Callable[[Sequence[Discarded]], None] | None = None,
 ) -> Outcome:
     """Take the patches ``names`` out of every ledger of the site's path that has them.
 
@@ -40,17 +51,18 @@ def revert_site(
         names: Names, or paths of patch files.
         everything: Every applied patch, instead of names.
         catalog: Where a name that is not applied must be known; None: it need not be.
-        force: Discard hand edits inside of what we wrote.
+        force: Discard the hand edits of a file where they lie inside of what we wrote; a copy is kept.
         dry_run: Plan only.
         notice: Told of an interrupted command that was mended, and of a lock that is waited for.
         fetch: Told of downloads, when pristine bytes may come from the released wheel; None: they may not.
+        show: Told of what is discarded, if anything is, before a byte is written.
 
     Raises:
         UsageError: As :func:`names_to_revert`.
         SiteError: A ledger cannot be read or written, or as :func:`revert_patches`.
         PlanError: A remaining patch does not fit without those taken out.
     """
-    held, problems = _held(site, notice)
+    held, problems = _held(site, notice, dry_run)
     known = list(dict.fromkeys(name for here in held.values() for name in here))
     wanted = names_to_revert(known, names, everything, None if problems else catalog)
     if problems and (everything or not set(wanted) <= set(known)):
@@ -70,15 +82,18 @@ def revert_site(
             workspace.find_patch = catalog.find if catalog is not None else None
             here = [name for name in wanted if name in held[home]]
             prepared.append(plan_revert(workspace, here, force=force, dry_run=dry_run))
+        discarded = [item for one in prepared for item in one.outcome.discarded]
+        if discarded and show is not None:
+            show(discarded)
         outcome = carry_out(prepared, dry_run=dry_run)
     outcome.patches += [PatchResult(name, "unchanged", (), "not applied") for name in wanted if name not in known]
     outcome.patches.sort(key=lambda result: wanted.index(result.name))
     return outcome
 
 
-def _held(site: Site, notice: Callable[[str], None]) -> tuple[dict[str, list[str]], list[PatchkitError]]:
+def _held(site: Site, notice: Callable[[str], None], dry_run: bool) -> tuple[dict[str, list[str]], list[PatchkitError]]:
     """The names that each readable ledger has, and what is the matter with the others."""
-    mended = mend(site)
+    mended = mend(site, wait=not dry_run)
     for text in mended.notices:
         notice(text)
     held: dict[str, list[str]] = {}
@@ -109,7 +124,7 @@ def revert_patches(
     Args:
         workspace: The site.
         names: Patch names; must be known to the ledger or be patches at all (the caller checks that).
-        force: Discard hand edits inside of what we wrote; ``Outcome.notes`` shows them.
+        force: Discard the hand edits of a file where they lie inside of what we wrote; ``Outcome.discarded`` has them.
         dry_run: Plan only.
 
     Raises:
@@ -130,9 +145,8 @@ def plan_revert(workspace: Workspace, names: Sequence[str], *, force: bool = Fal
     for name in dict.fromkeys(names):
         recorded = applied.get(name)
         if recorded is not None:
-            gone = f"{recorded.distribution} {recorded.version} is not installed any more: nothing to take back"
-            reason = None if workspace.in_force(recorded) else gone
             files = reverted_files(changes, recorded)
+            reason = None if workspace.in_force(recorded) else _of_what_is_gone(workspace, recorded, files, dry_run)
             where = (recorded.distribution, recorded.version, home)
             outcome.patches.append(PatchResult(name, "reverted", files, reason, *where))
         elif name in upstreamed:
@@ -148,13 +162,57 @@ def plan_revert(workspace: Workspace, names: Sequence[str], *, force: bool = Fal
         if change.kept:
             outcome.notes.append(f"{change.path}: {kept} the edits made by hand since")
         if change.discarded is not None:
-            outcome.discarded = True
-            outcome.notes.append(f"{change.path}: {discarded} the edits made by hand since (--force)")
+            item = Discarded(change.path, change.discarded, change.target, _copy_path(home, change))
+            outcome.discarded.append(item)
+            copy = "a copy would be" if dry_run else "a copy is"
+            outcome.notes.append(
+                f"{change.path}: {discarded} the edits made by hand since (--force); {copy} in {item.copy}"
+            )
 
     def write() -> int:
-        return commit_change(workspace, changes, command="revert", names=list(names)) if drop else 0
+        if not drop:
+            return 0
+        _keep_copies(home, outcome.discarded)
+        gone = {item.path: digest(item.before) for item in outcome.discarded}
+        return commit_change(workspace, changes, command="revert", names=list(names), discarded=gone)
 
     return Prepared(home, outcome, write)
+
+
+def _of_what_is_gone(workspace: Workspace, recorded: PatchEntry, files: Sequence[FileResult], dry_run: bool) -> str:
+    """What reverting a patch means whose install is not there any more."""
+    try:
+        gone = workspace.distribution(recorded.distribution) is None
+    except PatchkitError:
+        gone = False  # there, in more than one version
+    if gone:
+        what = "its distribution is gone"
+    else:
+        what = f"{recorded.distribution} {recorded.version} is not installed any more"
+    if any(file.before_sha256 is not None and file.after_sha256 is None for file in files):
+        return f"{what}; {'would remove' if dry_run else 'removed'} what the patch had added"
+    return f"{what}: nothing to take back"
+
+
+def _copy_path(home: str, change: FileChange) -> str:
+    """Where the bytes are kept that ``force`` throws away: no blob, since nothing refers to it."""
+    assert change.discarded is not None
+    return state_path(home, f"discarded-{digest(change.discarded)[:12]}-{os.path.basename(change.absolute)}")
+
+
+def _keep_copies(home: str, discarded: Sequence[Discarded]) -> None:
+    """Keep what was edited by hand, before it goes.
+
+    Raises:
+        SiteError: It cannot be written; nothing was changed.
+    """
+    from patchkit.state import fs
+
+    for item in discarded:
+        try:
+            fs.write_atomic(item.copy, item.before, fs.readable_like(home))
+        except OSError as error:
+            raise fs.named(error, item.copy, suffix="; nothing was changed") from error
 
 
 def names_to_revert(

@@ -15,6 +15,7 @@ from patchkit.tuples import NamedTuple
 if TYPE_CHECKING:
     from patchkit.ops.workspace import Workspace
     from patchkit.site.environment import Site
+    from patchkit.state.journal import Journal
     from patchkit.state.lock import Holder
     from patchkit.state.transaction import Recovery
 
@@ -26,17 +27,21 @@ class Mended(NamedTuple):
     waiting: dict[str, SiteError]
 
 
+class Home(NamedTuple):
+    """What was found in one directory: what was done, in words, and the journal of a command that is at work."""
+
+    notices: list[str]
+    running: Journal | None = None
+
+
 @contextmanager
-def opened(
-    site: Site, *, write: bool, notice: Callable[[str], None], force_recovery: bool = False
-) -> Iterator[Workspace]:
+def opened(site: Site, *, write: bool, notice: Callable[[str], None]) -> Iterator[Workspace]:
     """The workspace of ``site.home``; for writing under the lock, from reading the ledger to the commit.
 
     Args:
         site: The site, at the home that is meant (:meth:`Site.at`).
         write: Whether the command may write; a reader takes no lock.
         notice: Told, in words, of an interrupted command that was mended and of a lock that is waited for.
-        force_recovery: Close an interrupted transaction even where somebody else changed its files since.
 
     Raises:
         SiteError: ``locked``; the site cannot be written; the ledger is damaged or an interrupted command cannot be
@@ -46,8 +51,7 @@ def opened(
 
     ledger_homes(site)  # refuses what is no directory
     if not write:
-        told = mend_home(site.home)
-        if told is not None:
+        for told in mend_home(site.home, wait=False).notices:
             notice(told)
         yield Workspace(site)
         return
@@ -58,7 +62,7 @@ def opened(
         notice(waiting_text(holder))
 
     with lock(site.home, on_wait=waiting):
-        recovery = recover(site.home, keep=force_recovery)
+        recovery = recover(site.home)
         if recovery is not None:
             notice(_mended(site.home, recovery))
         yield Workspace(site)
@@ -71,8 +75,12 @@ def waiting_text(holder: Holder) -> str:
     return f"waiting for {who}{command}, which has the lock"
 
 
-def mend(site: Site) -> Mended:
+def mend(site: Site, *, wait: bool) -> Mended:
     """Finish or take back what interrupted commands left in any directory of the site's path, where that can be.
+
+    Args:
+        site: The site.
+        wait: Whether a command that is at work is waited for (by those who want to write), or only told of.
 
     Raises:
         SiteError: ``not-a-directory``.
@@ -80,40 +88,60 @@ def mend(site: Site) -> Mended:
     found = Mended([], {})
     for home in ledger_homes(site):
         try:
-            told = mend_home(home)
+            found.notices.extend(mend_home(home, wait=wait).notices)
         except SiteError as error:
             found.waiting[home] = error
-        else:
-            if told is not None:
-                found.notices.append(told)
     return found
 
 
-def mend_all(site: Site, notice: Callable[[str], None]) -> None:
+def mend_all(site: Site, notice: Callable[[str], None], *, wait: bool = False) -> None:
     """The same for a command that must not look at a half-written site.
 
     Raises:
         SiteError: An interrupted command cannot be mended.
     """
-    mended = mend(site)
+    mended = mend(site, wait=wait)
     for text in mended.notices:
         notice(text)
     for error in mended.waiting.values():
         raise error
 
 
-def mend_home(home: str) -> str | None:
-    """Finish or take back what an interrupted command left in one directory; what was done, in words.
+def mend_home(home: str, *, wait: bool) -> Home:
+    """Finish or take back what an interrupted command left in one directory.
+
+    Args:
+        home: The directory.
+        wait: Whether a command that is at work is waited for, or only told of.
 
     Raises:
         SiteError: ``interrupted`` where that cannot be, ``locked``, ``corrupt``, or an error of the disk.
     """
     if not os.path.lexists(state_path(home, "journal.json")):
-        return None
+        return Home([])
+    from contextlib import ExitStack
+
+    from patchkit.state import journal
+    from patchkit.state.lock import lock
     from patchkit.state.transaction import recover
 
-    recovery = recover(home)
-    return None if recovery is None else _mended(home, recovery)
+    with ExitStack() as stack:
+        if not wait:
+            try:
+                stack.enter_context(lock(home, timeout=0))
+            except SiteError as error:
+                if error.code == "locked":
+                    running = journal.load(home)
+                    return Home([] if running is None else [_running(error)], running)
+                # Where nothing can be written, the lock cannot be had either: what that means is told below.
+        recovery = recover(home)
+    return Home([] if recovery is None else [_mended(home, recovery)])
+
+
+def _running(error: SiteError) -> str:
+    """Who is at work, by the error of its lock."""
+    pid = error.details.get("pid")
+    return "a command is running" + (f" (pid {pid})" if pid is not None else "")
 
 
 def _mended(home: str, recovery: Recovery) -> str:

@@ -10,7 +10,7 @@ from patchkit.errors import SiteError, UsageError
 from patchkit.model.patch import Patch
 from patchkit.ops.apply import applied_result, check_conflicts, refuse_known_bad, upstream_reason
 from patchkit.ops.catalog import Catalog
-from patchkit.ops.change import Wanted, guard, ledger_patch, plan_change
+from patchkit.ops.change import Wanted, guard, ledger_patch, plan_change, reinstall_command
 from patchkit.ops.check import PatchState, check_site
 from patchkit.ops.commit import commit_change
 from patchkit.ops.homes import Homes
@@ -74,7 +74,7 @@ def sync_site(
         GuardError: A wanted patch is refused by its guards.
         PlanError: One does not fit.
     """
-    mend_all(site, notice)
+    mend_all(site, notice, wait=not dry_run)
     first = _Sync(site, catalog, allow_known_bad)
     homes = [home for home, task in first.tasks.items() if not task.idle]
     with ExitStack() as stack:
@@ -117,11 +117,11 @@ class _Sync:
         report = check_site(site, (), catalog)
         if report.damage:
             raise report.damage[0]
-        _refuse_conflicts(report.states)
         ledgers = {home: read(home) or {"patches": (), "upstreamed": ()} for home in ledger_homes(site)}
         self._recorded: dict[str, dict[str, Mapping[str, object]]] = {
             home: {str(entry["name"]): entry for entry in ledger["patches"]} for home, ledger in ledgers.items()
         }
+        self._refuse_conflicts(report.states)
         project = catalog.project
         listed = project is not None and project.listed
         names = list(dict.fromkeys(state.name for state in report.states))
@@ -132,6 +132,28 @@ class _Sync:
                 self._want(state, allow_known_bad)
             elif state.name in self._recorded.get(state.site, ()):
                 self._task(state.site).drop[state.name] = "not on the project's list"
+
+    def _refuse_conflicts(self, states: list[PatchState]) -> None:
+        conflicts = [state for state in states if state.state in ("modified", "corrupt")]
+        if not conflicts:
+            return
+        lines = [f"  {state.name}: {state.reason}" for state in conflicts]
+        # A patch that is not applied cannot be reverted: there the reason itself says the way out.
+        edited = [s for s in conflicts if s.state == "modified" and s.name in self._recorded.get(s.site, ())]
+        names = " ".join(dict.fromkeys(state.name for state in edited))
+        again = " and ".join(
+            dict.fromkeys(f"`{reinstall_command(self.site, s.distribution or '', s.version or '')}`" for s in edited)
+        )
+        hint = (
+            f"to discard the hand edits: `patchkit revert --force {names}`, where some are left (those outside of what "
+            f"patchkit wrote) {again}, then `patchkit sync`; to keep them, put them into the patch file first"
+        )
+        raise SiteError(
+            "\n".join(["the site conflicts, nothing was written:", *lines]),
+            code="modified",
+            hint=hint if edited else "each line says what to do; then run `patchkit sync` again",
+            details={"patches": [state.name for state in conflicts]},
+        )
 
     def _task(self, home: str) -> _Task:
         return self.tasks.setdefault(home, _Task())
@@ -237,15 +259,3 @@ class _Sync:
             return commit_change(workspace, changes, command="sync", names=names, upstreamed=upstreamed)
 
         return Prepared(home, outcome, write)
-
-
-def _refuse_conflicts(states: list[PatchState]) -> None:
-    conflicts = [state for state in states if state.state in ("modified", "corrupt")]
-    if conflicts:
-        lines = [f"  {state.name}: {state.reason}" for state in conflicts]
-        raise SiteError(
-            "\n".join(["the site conflicts, nothing was written:", *lines]),
-            code="modified",
-            hint="`patchkit diff` shows the hand edits; `patchkit revert NAME` takes a patch out and keeps them",
-            details={"patches": [state.name for state in conflicts]},
-        )

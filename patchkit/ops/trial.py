@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -26,8 +25,11 @@ from patchkit.ops.sync import sync_site
 from patchkit.site.distribution import find_distribution
 from patchkit.site.environment import Site, resolve
 from patchkit.site.guard import version_matches
-from patchkit.site.wheel import fetch_wheel, released_versions
+from patchkit.site.wheel import fetch_wheel, pip_command, released_versions
 from patchkit.tuples import NamedTuple
+
+#: Seconds for making the environment, and for each install of the wheel.
+PATIENCE = 600.0
 
 
 class Step(NamedTuple):
@@ -89,7 +91,7 @@ def run_trial(
         python = _environment(folder)
         _install(python, wheel)
         # Without the target's own dependencies: the wheel alone is what a patch is planned on.
-        site = resolve(python, None, {})
+        site = resolve(python, None, {"PATCHKIT_CACHE": os.path.join(folder, "cache")})
         steps: list[Step] = []
 
         def done(step: Step) -> None:
@@ -238,16 +240,29 @@ def _environment(folder: str) -> str:
 def _install(python: str, wheel: str) -> None:
     options = ["install", "--no-deps", "--no-index", "--no-compile", "--force-reinstall", "--ignore-requires-python"]
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    _run([sys.executable, "-m", "pip", "--python", python, *options, *quiet, wheel])
+    _run([*pip_command(), "--python", python, *options, *quiet, wheel])
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip()).split("\n")[-1]
-        raise SiteError(
-            f"{' '.join(command[1:4])} failed: {last}",
-            code="install",
-            hint="`try` needs the venv module and pip in the environment that patchkit runs in",
-            details={"command": command},
-        )
+    """Run a step of setting up.
+
+    Raises:
+        SiteError: ``install``.
+    """
+    from patchkit.site.process import run
+
+    shown = " ".join([os.path.basename(command[0]), *command[1:4]])
+    try:
+        done = run(command, timeout=PATIENCE)
+    except OSError as error:
+        problem = f"cannot be run: {error.strerror}"
+    else:
+        if done.status == 0:
+            return
+        problem = f"{done.ended()}; it said: {done.last_line() or 'nothing'}"
+    raise SiteError(
+        f"{shown}: {problem}",
+        code="install",
+        hint="`try` needs the venv module where patchkit runs, and a pip of 22.3 or later there or on PATH",
+        details={"command": command},
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from patchkit.errors import SiteError
+from patchkit.ops.change import reinstall_command
 from patchkit.ops.workspace import Workspace, digest
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import key_of, resolve_file
@@ -32,7 +33,7 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
         patch: A patch whose guards hold.
         distribution: Its target, from ``workspace``.
     """
-    again = f"reinstall {distribution.name}=={distribution.version} without the cache"
+    again = f"`{reinstall_command(workspace.site, distribution.name, distribution.version)}`"
     for path in _targets(patch, distribution):
         if distribution.record.entry(path) is None:
             continue  # not the distribution's: a mistake of the patch, which apply explains
@@ -46,11 +47,14 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
         known = workspace.ledger.files.get(resolved.key)
         if known is None:
             return (
-                f"{path} is not as installed (RECORD's hash), and patchkit did not write it: {again}, or "
-                f"`patchkit apply {patch.name}` when only the ledger was lost"
+                f"{path} is not as installed (RECORD's hash), and patchkit did not write it: {again} brings it "
+                f"back; or `patchkit apply {patch.name}` when only the ledger was lost"
             )
         if digest(current) not in (known.after.sha256, known.pristine and known.pristine.sha256):
-            return f"{path} was edited since patchkit wrote it for another patch: see `patchkit diff`, or {again}"
+            return (
+                f"{path} was edited since patchkit wrote it for another patch: see `patchkit diff`; {again} "
+                "brings the release's bytes back"
+            )
     return None
 
 

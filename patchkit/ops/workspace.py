@@ -18,6 +18,7 @@ from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file
+from patchkit.site.record import CONFLICTING
 from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, Ledger, PatchEntry, Stat
 from patchkit.tuples import NamedTuple
@@ -191,15 +192,17 @@ class Workspace:
         """The bytes that the installer put there.
 
         Raises:
-            SiteError: ``modified``: the bytes are neither RECORD's nor ours; ``missing``; ``unreadable``.
+            SiteError: ``modified``: the bytes are neither RECORD's nor ours; ``missing``; ``unreadable``; ``record``:
+                RECORD contradicts itself about the file.
         """
         current = self.current(resolved.absolute)
         recorded = resolved.entry
         entry = self.ledger.files.get(resolved.key)
-        if current is not None:
-            witness = recorded.matches(current) if recorded is not None else None
-            if witness is True:
-                return self._as_it_is(resolved.absolute, current, "record", entry)
+        if recorded is not None and recorded.algorithm == CONFLICTING:
+            raise _contradiction(resolved, distribution)
+        witness = recorded.matches(current) if recorded is not None and current is not None else None
+        if current is not None and witness is True:
+            return self._as_it_is(resolved.absolute, current, "record", entry)
         if entry is not None and entry.pristine is not None:
             ours = current is not None and digest(current) in (entry.after.sha256, entry.pristine.sha256)
             if ours or self.entry_in_force(resolved.key) is not None:
@@ -213,14 +216,19 @@ class Workspace:
                 hint=f"reinstall {distribution.name} {distribution.version}",
                 details={"path": resolved.path},
             )
-        if witness is None and entry is None:
+        if witness is None and self.entry_in_force(resolved.key) is None:
+            # Nothing tells what this install put there, and patchkit has not written to it.
             return self._as_it_is(resolved.absolute, current, "none", None)
         rebuilt = self._rebuilt(resolved, distribution, current)
         if rebuilt is not None:
             return rebuilt
+        why = (
+            "a patch added it, and no hash of what was installed is recorded"
+            if witness is None
+            else "its bytes differ from RECORD's hash, and patchkit did not write them"
+        )
         raise SiteError(
-            f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: its bytes differ "
-            "from RECORD's hash, and patchkit did not write them",
+            f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: {why}",
             code="modified",
             hint=(
                 "somebody edited it, or the package cache it was installed from was written through: "
@@ -335,6 +343,16 @@ class Workspace:
             data = from_wheel(distribution, resolved.path, self.fetch, genuine)
             return Pristine(data, "wheel", mode, status.st_mtime_ns)
         return None
+
+
+def _contradiction(resolved: ResolvedFile, distribution: Distribution) -> SiteError:
+    return SiteError(
+        f"{resolved.path}: RECORD of {distribution.name} {distribution.version} lists it more than once, with "
+        "different hashes, so nothing tells what was installed",
+        code="record",
+        hint=f"two wheels were unpacked over each other: reinstall {distribution.name}=={distribution.version}",
+        details={"path": resolved.path, "distribution": distribution.name},
+    )
 
 
 def _no_witness(data: bytes) -> None:
@@ -454,7 +472,8 @@ class StackFiles:
         """The directories of an adopted file that no path of the distribution lies in, as keys, outermost first."""
         found: list[str] = []
         folder = path.rpartition("/")[0]
-        while "/" in folder and not self._distribution.record.lists_below(folder):
+        listed = self._distribution.record.paths()
+        while "/" in folder and not any(one.startswith(folder + "/") for one in listed):
             found.insert(0, key_of(self._workspace.site, os.path.join(self._distribution.base, *folder.split("/"))))
             folder = folder.rpartition("/")[0]
         return tuple(found)

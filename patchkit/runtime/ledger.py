@@ -26,6 +26,12 @@ HASH_BUILTIN_MAX = 1 << 20
 """Bytes up to which CPython's own SHA-256 beats the cost of importing OpenSSL's (4 ms)."""
 
 
+# What is read here of an entry of the ledger, of a content and of a stat.
+_TEXTS = ("name", "distribution", "version")
+_CONTENT: dict[str, type] = {"sha256": str, "size": int}
+_STAT: dict[str, type] = {"size": int, "mtime_ns": int, "ino": int, "ctime_ns": int}
+
+
 def state_path(home: str, *names: str) -> str:
     """The path of something in the ``.patchkit`` directory of ``home``."""
     return os.path.join(home, DIRECTORY, *names)
@@ -34,6 +40,18 @@ def state_path(home: str, *names: str) -> str:
 def file_path(home: str, key: str) -> str:
     """The absolute path of a ledger key: relative to ``home`` with ``/``, or absolute already."""
     return os.path.join(home, *key.split("/")) if not os.path.isabs(key) else key
+
+
+def key_of(home: str, path: str) -> str:
+    """The ledger key of a file or directory: relative to ``home`` with ``/``, or absolute where it lies outside.
+
+    It goes by the directory that the file really lies in, so that whatever name it is reached by (a linked ``lib64``, a
+    linked package directory, ``/tmp`` on macOS) has one key. A file that is itself a link keeps its name.
+    """
+    path = os.path.abspath(path)
+    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    prefix = os.path.join(os.path.realpath(home), "")
+    return (real[len(prefix) :] if real.startswith(prefix) else real).replace(os.sep, "/")
 
 
 def sha256_hex(data: bytes) -> str:
@@ -72,8 +90,10 @@ def loads(text: str) -> Any:
                 value, end = make_scanner(_Decoding)(text, 0)  # type: ignore[arg-type]  # it reads attributes only
                 if not text[end:].strip():
                     return value
-            except (StopIteration, SystemError):
-                pass  # not JSON: the scanner needs json.decoder to say where (SystemError without it)
+            except (StopIteration, SystemError, AttributeError, TypeError):
+                # Not JSON: the scanner needs json.decoder to say where (SystemError without it). Or another Python's
+                # scanner, which wants more than _Decoding has.
+                pass
     import json
 
     return json.loads(text)
@@ -139,7 +159,47 @@ def parse(data: bytes, path: str) -> dict[str, Any]:
     stated, found = ledger.get("checksum"), checksum(covered(data))
     if stated != found:
         raise corrupt(path, f"its checksum is {stated}, that of its content {found}", data)
+    problem = _misshapen(ledger)
+    if problem is not None:
+        raise corrupt(path, problem, data)
     return ledger
+
+
+def _misshapen(ledger: dict[str, Any]) -> str | None:
+    """What a reader of this module would stumble over, in words; its checksum may fit all the same."""
+    for member, kind in (("patches", list), ("files", dict), ("upstreamed", list)):
+        if type(ledger.get(member)) is not kind:
+            return f"no {'list' if kind is list else 'table'} {member!r} in it"
+    files = ledger["files"]
+    for member, texts in (("patches", (*_TEXTS, "digest")), ("upstreamed", _TEXTS)):
+        for entry in ledger[member]:
+            if type(entry) is not dict or any(type(entry.get(name)) is not str for name in texts):
+                return f"an entry of {member!r} lacks one of {', '.join(texts)}"
+            if type(entry.get("info", 0)) not in (str, type(None)):
+                return f"the entry of {entry['name']} lacks 'info'"
+    for entry in ledger["patches"]:
+        keys = entry.get("files")
+        if type(keys) is not list or any(type(key) is not str or key not in files for key in keys):
+            return f"the entry of {entry['name']} lacks 'files', or names one that is not recorded"
+    for key, entry in files.items():
+        if type(entry) is not dict or not (
+            _has(entry.get("after"), _CONTENT)
+            and _has_or_null(entry, "pristine", _CONTENT)
+            and _has_or_null(entry, "stat", _STAT)
+        ):
+            return f"the entry of {key!r} lacks 'pristine', 'after' or 'stat'"
+    return None
+
+
+def _has_or_null(entry: dict[str, Any], name: str, members: dict[str, type]) -> bool:
+    value = entry.get(name, 0)
+    return value is None or _has(value, members)
+
+
+def _has(value: Any, members: dict[str, type]) -> bool:
+    if type(value) is not dict:
+        return False
+    return all(type(value.get(name)) is kind for name, kind in members.items())
 
 
 def covered(data: bytes) -> bytes:
@@ -283,7 +343,7 @@ def installed(home: str, info: str | None) -> bool:
 
 def installed_versions(home: str, distribution: str) -> list[str]:
     """The versions of ``distribution`` that ``home`` has by the names of its info directories; usually one or none."""
-    wanted = _normal(distribution)
+    wanted = normal(distribution)
     found = []
     try:
         names = os.listdir(home)
@@ -293,12 +353,12 @@ def installed_versions(home: str, distribution: str) -> list[str]:
         stem, dot, kind = name.rpartition(".")
         if dot and kind in ("dist-info", "egg-info"):
             project, dash, version = stem.partition("-")
-            if dash and _normal(project) == wanted:
+            if dash and normal(project) == wanted:
                 found.append(version.partition("-py")[0] if kind == "egg-info" else version)
     return sorted(found)
 
 
-def _normal(name: str) -> str:
+def normal(name: str) -> str:
     """PEP 503 normalisation without ``re``."""
     return "-".join(part for part in name.lower().replace("_", "-").replace(".", "-").split("-") if part)
 
@@ -330,9 +390,3 @@ def find_homes(site: Any = None) -> list[str]:
     inner = [os.path.join(lib, name, "site-packages") for name in versions]
     inner.append(os.path.join(path, "Lib", "site-packages"))
     return [home for home in inner if os.path.isdir(home)][:1] or [path]
-
-
-def find_home(site: Any = None) -> str | None:
-    """The first of :func:`find_homes`; None where no directory of ``sys.path`` has a ledger."""
-    homes = find_homes(site)
-    return homes[0] if homes else None

@@ -56,7 +56,6 @@ class Distribution:
 
     __slots__ = (
         "_editable",
-        "_installer",
         "_record",
         "base",
         "info",
@@ -79,7 +78,6 @@ class Distribution:
         self.kind = kind
         self.site = site
         self._record: Record | None = None
-        self._installer: str | None = None
         self._editable: tuple[str | None, str | None] | None = None
         if source is not None:
             self.mark_editable(f"an .egg-link leads to its source in {source}", source)
@@ -93,17 +91,6 @@ class Distribution:
             else:
                 self._record = read_record(self.base, self.info, self.name)
         return self._record
-
-    @property
-    def installer(self) -> str:
-        """What installed it, as INSTALLER says; "" where nothing does."""
-        if self._installer is None:
-            try:
-                with open(os.path.join(self.info, "INSTALLER"), encoding="utf-8", errors="replace") as file:
-                    self._installer = file.read(200).strip()
-            except OSError:
-                self._installer = ""
-        return self._installer
 
     @property
     def editable(self) -> bool:

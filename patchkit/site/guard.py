@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from patchkit.errors import GuardError, PatchFileError
 from patchkit.model.patch import Target
 from patchkit.model.requirement import ParsedRequirement, parse_requirement
-from patchkit.site.distribution import Distribution, find_distribution
+from patchkit.site.distribution import Distribution, find_distribution, normalize
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ def check_guards(target: Target, site: Site) -> Guarded:
     """The installed distribution that the target means, when each of its guards holds.
 
     Raises:
-        GuardError: ``marker``, ``not-installed``, ``editable``, ``version`` or ``requires``; the hint is the
-            target's ``otherwise`` where it has one.
-        PatchFileError: A requirement is not valid PEP 508.
+        GuardError: ``marker``, ``not-installed``, ``editable``, ``version`` or ``requires``; the hint of ``marker``,
+            ``version`` and ``requires`` is the target's ``otherwise`` where it has one.
+        PatchFileError: A requirement is not valid PEP 508, or its marker cannot be evaluated.
         SiteError: ``duplicate``: the site holds two installations of the distribution.
     """
     requirement = _requirement(target.requirement, "target.requirement")
     name = requirement.name
-    if not _applies(requirement, site):
+    if not _applies(requirement, site, "target.requirement"):
         raise _refused(
             target,
             "marker",
@@ -65,12 +65,16 @@ def check_guards(target: Target, site: Site) -> Guarded:
         )
     distribution = find_distribution(site, name)
     if distribution is None:
+        # Where its absence is expected, nothing is misspelled, and `check` shall not read all the others' metadata.
+        near = None if target.optional else _nearest(name, site)
+        meant = f" (did you mean {near}?)" if near else ""
         raise _refused(
             target,
             "not-installed",
-            f"{name} is not installed in {site.label}; required: {_wanted(requirement)}",
+            f"{name} is not installed in {site.label}{meant}; required: {_wanted(requirement)}",
             hint=f"install {name} there, or name the environment that has it with --python",
-            details={"distribution": name, "installed": None, "required": _wanted(requirement)},
+            otherwise=False,  # it tells what to do with another release, which says nothing here
+            details={"distribution": name, "installed": None, "required": _wanted(requirement), "nearest": near},
         )
     if distribution.editable:
         source = distribution.editable_source
@@ -119,10 +123,27 @@ def _requirement(text: str, key: str) -> ParsedRequirement:
         ) from None
 
 
-def _applies(requirement: ParsedRequirement, site: Site) -> bool:
+def _applies(requirement: ParsedRequirement, site: Site, key: str) -> bool:
     if requirement.marker is None:
         return True
-    return requirement.marker.evaluate({**site.markers, "extra": ""})
+    try:
+        return requirement.marker.evaluate({**site.markers, "extra": ""})
+    except ValueError as error:  # packaging's UndefinedComparison, among others
+        first = str(error).partition("\n")[0]
+        raise PatchFileError(
+            f"{key}: the marker {str(requirement.marker)!r} cannot be evaluated: {first}",
+            hint="compare texts with == and !=, versions also with < and >=, as in \"sys_platform == 'linux'\"",
+            details={"key": key, "value": str(requirement.marker)},
+        ) from None
+
+
+def _nearest(name: str, site: Site) -> str | None:
+    """The installed distribution whose name resembles ``name`` most, if any does."""
+    import difflib
+
+    names = {one.normalized: one.name for one in site.distributions()}
+    found = difflib.get_close_matches(normalize(name), names, 1, 0.75)
+    return names[found[0]] if found else None
 
 
 def _wanted(requirement: ParsedRequirement) -> str:
@@ -149,7 +170,7 @@ def _version(target: Target, distribution: Distribution) -> Version:
 def _unmet(text: str, site: Site) -> tuple[str, dict[str, str | None]] | None:
     """One failing ``requires``: what to say and the data; None where it holds or its marker does not apply."""
     requirement = _requirement(text, "target.requires")
-    if not _applies(requirement, site):
+    if not _applies(requirement, site, "target.requires"):
         return None
     distribution = find_distribution(site, requirement.name)
     installed = None if distribution is None else distribution.version

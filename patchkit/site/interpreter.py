@@ -15,7 +15,7 @@ from patchkit.site.cache import cache_directory, write_cached
 PATIENCE = 20.0
 OLDEST = (3, 8)
 
-_SCHEMA = 1
+_SCHEMA = 2
 # What the answer depends on besides the executable.
 _VARIABLES = ("PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "HOME", "APPDATA", "USERPROFILE")
 
@@ -24,21 +24,17 @@ class Interpreter:
     """One Python: where it is, what it is, and where its packages lie.
 
     ``site_directories`` are in the order of its ``sys.path``, Debian's ``dist-packages`` and the user site included;
-    they need not exist. ``user_site`` is None where an ordinary start does not use it.
+    they need not exist.
     """
 
     __slots__ = (
         "_markers",
-        "base_prefix",
-        "cache_tag",
         "executable",
         "implementation",
-        "platlib",
         "prefix",
         "purelib",
         "pycache_prefix",
         "site_directories",
-        "user_site",
         "version",
     )
 
@@ -49,13 +45,9 @@ class Interpreter:
         version: tuple[int, int, int],
         implementation: str,
         purelib: str,
-        platlib: str,
-        user_site: str | None,
         site_directories: tuple[str, ...],
         pycache_prefix: str | None,
-        cache_tag: str | None,
         prefix: str,
-        base_prefix: str,
         markers: Mapping[str, str] | None = None,
     ) -> None:
         """Hold what was answered; without ``markers`` it is the running interpreter, and they are found when needed."""
@@ -63,13 +55,9 @@ class Interpreter:
         self.version = version
         self.implementation = implementation
         self.purelib = purelib
-        self.platlib = platlib
-        self.user_site = user_site
         self.site_directories = site_directories
         self.pycache_prefix = pycache_prefix
-        self.cache_tag = cache_tag
         self.prefix = prefix
-        self.base_prefix = base_prefix
         self._markers = None if markers is None else dict(markers)
 
     @property
@@ -83,11 +71,6 @@ class Interpreter:
     def python_version(self) -> tuple[int, int]:
         """Major and minor version."""
         return self.version[:2]
-
-    @property
-    def is_running(self) -> bool:
-        """Whether this process runs in it."""
-        return is_running(self.executable)
 
     def __repr__(self) -> str:
         return f"Interpreter({self.executable!r}, {'.'.join(map(str, self.version))})"
@@ -205,7 +188,7 @@ def _read_cached(path: str, stamp: dict[str, Any]) -> Interpreter | None:
 
 def _from_answer(answer: Mapping[str, Any], markers: Mapping[str, str] | None) -> Interpreter:
     major, minor, micro = answer["version"]
-    texts = ("executable", "implementation", "purelib", "platlib", "prefix", "base_prefix")
+    texts = ("executable", "implementation", "purelib", "prefix")
     directories = answer["site_directories"]
     if not all(isinstance(answer[key], str) for key in texts) or not isinstance(directories, list):
         raise TypeError("an interpreter's answer of the wrong shape")
@@ -216,13 +199,9 @@ def _from_answer(answer: Mapping[str, Any], markers: Mapping[str, str] | None) -
         version=(int(major), int(minor), int(micro)),
         implementation=answer["implementation"],
         purelib=answer["purelib"],
-        platlib=answer["platlib"],
-        user_site=answer["user_site"],
         site_directories=tuple(map(str, directories)),
         pycache_prefix=answer["pycache_prefix"],
-        cache_tag=answer["cache_tag"],
         prefix=answer["prefix"],
-        base_prefix=answer["base_prefix"],
         markers=markers,
     )
 

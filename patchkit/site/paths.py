@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchFileError, PlanError, SiteError
+from patchkit.runtime import ledger
 from patchkit.site.record import Entry
 from patchkit.tuples import NamedTuple
 
@@ -124,16 +125,8 @@ def check_spelling(path: str) -> None:
 
 
 def key_of(site: Site, absolute: str) -> str:
-    """The ledger's name for a file: relative to ``site.home`` with "/", or the absolute POSIX path outside it."""
-    prefix = site.home.rstrip(os.sep) + os.sep
-    if not absolute.startswith(prefix):
-        # The same directory by another name: a linked lib64, /tmp on macOS.
-        prefix = os.path.realpath(site.home) + os.sep
-        real = os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
-        if not real.startswith(prefix):
-            return absolute.replace(os.sep, "/")
-        absolute = real
-    return absolute[len(prefix) :].replace(os.sep, "/")
+    """The ledger's name for a file of the site, by :func:`patchkit.runtime.ledger.key_of`."""
+    return ledger.key_of(site.home, absolute)
 
 
 def package_directories(distribution: Distribution) -> list[str]:

@@ -20,19 +20,14 @@ def describe() -> dict[str, Any]:
 
     paths = sysconfig.get_paths()
     purelib, platlib = paths["purelib"], paths["platlib"]
-    user = user_site()
     return {
         "executable": sys.executable,
         "version": list(sys.version_info[:3]),
         "implementation": sys.implementation.name,
         "purelib": purelib,
-        "platlib": platlib,
-        "user_site": user,
-        "site_directories": site_directories(purelib, platlib, user),
+        "site_directories": site_directories(purelib, platlib, user_site()),
         "pycache_prefix": os.environ.get("PYTHONPYCACHEPREFIX") or sys.pycache_prefix,
-        "cache_tag": sys.implementation.cache_tag,
         "prefix": sys.prefix,
-        "base_prefix": sys.base_prefix,
     }
 
 

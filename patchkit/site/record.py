@@ -100,10 +100,6 @@ class Record:
             if path.endswith(".py") and not leads_out(path) and os.path.isfile(os.path.join(self.base, path))
         ]
 
-    def lists_below(self, directory: str) -> bool:
-        """Whether any listed path lies below a top-level ``directory``."""
-        return any(path.startswith(directory + "/") for path in self.entries())
-
     def _listed(self) -> list[str]:
         return self._paths or []
 

@@ -7,6 +7,7 @@ name an index with a password in it, so nothing that looks like an address is ev
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -62,27 +63,27 @@ def fetch_wheel(
     known = _cached(folder)
     if known is not None:
         return known
-    pip = _pip(python)
+    pip = pip_command(python)
     if progress is not None:
         progress(f"downloading {name} {version}")
     import tempfile
 
     try:
         os.makedirs(folder, exist_ok=True)
-        temporary = tempfile.TemporaryDirectory(prefix=".download-", dir=folder)
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as scratch:
+            wheel = _download(pip, name, version, scratch, python)
+            final = os.path.join(folder, os.path.basename(wheel))
+            # The hash first: a wheel that others see is one that they can verify.
+            if not write_cached(final + ".sha256", _sha256(wheel).encode("ascii")):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES), final + ".sha256")
+            os.replace(wheel, final)
     except OSError as error:
         raise SiteError(
-            f"the cache directory {folder} cannot be written: {error.strerror}",
+            f"the cache directory {folder} cannot be written: {error.strerror or error}",
             code="fetch",
             hint="name another with $PATCHKIT_CACHE",
             details={"path": folder},
         ) from None
-    with temporary as scratch:
-        wheel = _download(pip, name, version, scratch, python)
-        final = os.path.join(folder, os.path.basename(wheel))
-        digest = _sha256(wheel)
-        os.replace(wheel, final)
-        write_cached(final + ".sha256", digest.encode("ascii"))
     return final
 
 
@@ -94,7 +95,7 @@ def released_versions(name: str, *, python: Interpreter | None = None) -> list[s
         SiteError: ``fetch``: no pip, the index cannot be reached, or there is no such distribution.
     """
     _check(name)
-    pip = _pip(python)
+    pip = pip_command(python)
     done = _run([*pip, "index", "versions", *_OPTIONS, *_WHEELS, "--pre", name], PATIENCE_LISTING)
     listed = re.search(r"^Available versions:(.*)$", done.out.decode("utf-8", "replace"), re.MULTILINE)
     if done.status != 0 and not _UNREACHABLE.search(_text(done)):
@@ -149,7 +150,10 @@ def _check(name: str, version: str | None = None) -> None:
 
 
 def _cached(folder: str) -> str | None:
-    """The wheel in its cache directory when its hash is the remembered one; a damaged one is removed."""
+    """The wheel in its cache directory whose hash is the remembered one.
+
+    Another process may be about to put one there, so what does not fit is left alone: a download replaces it.
+    """
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".whl"))
     except OSError:
@@ -162,10 +166,7 @@ def _cached(folder: str) -> str | None:
             if _sha256(path) == remembered:
                 return path
         except (OSError, ValueError):
-            pass
-        for damaged in (path, path + ".sha256"):
-            with contextlib.suppress(OSError):
-                os.unlink(damaged)
+            continue
     return None
 
 
@@ -176,8 +177,12 @@ def _sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _pip(python: Interpreter | None) -> list[str]:
-    """The command of a pip: the host's, the site's, the one on PATH."""
+def pip_command(python: Interpreter | None = None) -> list[str]:
+    """The command of a pip: the one beside patchkit, that of the site's ``python``, the one on PATH.
+
+    Raises:
+        SiteError: ``fetch``: there is none.
+    """
     import importlib.util
     import shutil
 

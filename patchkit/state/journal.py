@@ -143,7 +143,7 @@ def load(home: str) -> Journal | None:
             event=value["event"],
             remove_dirs=tuple(value.get("remove_dirs", ())),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         from patchkit.state import salvage
 
         raise SiteError(

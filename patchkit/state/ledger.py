@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import InternalError
-from patchkit.runtime.ledger import SCHEMA, checksum, corrupt, file_path, read, state_path
+from patchkit.runtime.ledger import SCHEMA, checksum, corrupt, file_path, key_of, read, state_path
 from patchkit.state import fs
 from patchkit.tuples import NamedTuple
 
@@ -157,26 +157,6 @@ class Ledger(NamedTuple):
                 wanted.add(entry.pristine.sha256)
         return frozenset(wanted)
 
-    def with_patch(self, entry: PatchEntry) -> Ledger:
-        """With ``entry`` in the place of the patch of its name, else at the end; no longer ``upstreamed``."""
-        if self.patch(entry.name) is None:
-            patches = (*self.patches, entry)
-        else:
-            patches = tuple(entry if old.name == entry.name else old for old in self.patches)
-        return self._replace(patches=patches).without_upstreamed(entry.name)
-
-    def without_patch(self, name: str) -> Ledger:
-        """Without that patch; its files are the caller's to replan."""
-        return self._replace(patches=tuple(entry for entry in self.patches if entry.name != name))
-
-    def with_file(self, key: str, entry: FileEntry) -> Ledger:
-        """With ``entry`` for the file ``key``."""
-        return self._replace(files={**self.files, key: entry})
-
-    def without_file(self, key: str) -> Ledger:
-        """Without the file ``key``."""
-        return self._replace(files={name: entry for name, entry in self.files.items() if name != key})
-
     def with_upstreamed(self, entry: Upstreamed) -> Ledger:
         """With ``entry`` in the place of the upstreamed patch of its name, else at the end."""
         kept = self.without_upstreamed(entry.name)
@@ -285,12 +265,6 @@ def save(home: str, ledger: Ledger) -> None:
         OSError: With its path.
     """
     fs.write_atomic(state_path(home, "ledger.json"), dumps(ledger.to_json()), fs.readable_like(home))
-
-
-def key_of(home: str, path: str) -> str:
-    """The ledger key of ``path``: relative to ``home`` with ``/``, or absolute where it lies outside."""
-    home, path = os.path.abspath(home), os.path.abspath(path)
-    return path.removeprefix(home.rstrip(os.sep) + os.sep).replace(os.sep, "/")
 
 
 def layers_of(scripts: Iterable[tuple[str, Sequence[ByteSplice]]]) -> tuple[Layer, ...]:

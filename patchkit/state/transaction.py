@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from patchkit.errors import InternalError, SiteError
-from patchkit.runtime.ledger import file_path, sha256_hex
+from patchkit.runtime.ledger import file_path, key_of, sha256_hex
 from patchkit.state import blobs, bytecode, fs, settle
 from patchkit.state import journal as journals
 from patchkit.state import ledger as ledgers
@@ -86,7 +86,6 @@ def commit(
     *,
     extra_blobs: Iterable[bytes] = (),
     pycache_prefixes: Sequence[str] | None = None,
-    crash: fs.Hook | None = None,
 ) -> Ledger:
     """Make ``changes`` and record ``ledger``, wholly or not at all. Takes the lock unless this thread holds it.
 
@@ -98,7 +97,6 @@ def commit(
         extra_blobs: Further bytes the ledger refers to: the patch files, and pristine bytes that are no file's present
             ones.
         pycache_prefixes: Where bytecode may lie besides ``__pycache__``; None: where this process knows of.
-        crash: Called around every step on the disk (:data:`patchkit.state.fs.Hook`); for tests.
 
     Returns:
         The ledger as written.
@@ -110,7 +108,7 @@ def commit(
             must take it back.
     """
     prefixes = bytecode.default_prefixes() if pycache_prefixes is None else tuple(pycache_prefixes)
-    with fs.observed(crash), lock(home):
+    with lock(home):
         if pending(home):
             raise SiteError(
                 f"{journals.journal_path(home)}: a run was interrupted and has not been taken back yet",
@@ -317,7 +315,7 @@ def _journal_file(
     remove: tuple[str, ...] = ()
     if change.after is None:
         known = old.files[change.key].created_dirs if change.key in old.files else ()
-        remove = tuple(dict.fromkeys((*known, *(ledgers.key_of(home, path) for path in change.create_dirs))))
+        remove = tuple(dict.fromkeys((*known, *(key_of(home, path) for path in change.create_dirs))))
     return JournalFile(
         key=change.key,
         temp=f".patchkit-{mark}.tmp",

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 
 import pytest
+from support.rewriting import rewrite_text
 
-from patchkit.edit.rewrite import rewrite_text
 from patchkit.errors import PlanError
 
 CALL = "f(\n    a,  # A\n    b,  # B\n)\n"

@@ -97,11 +97,6 @@ def test_what_is_no_code_is_not_read_as_code(anchor: str) -> None:
     assert forms.reformatted(make("x = 1\n", anchor)) == ("", [])
 
 
-def test_dedent_takes_only_blanks_that_all_lines_share() -> None:
-    assert forms.dedent("    a\n\n      b\n") == "a\n\n  b\n"
-    assert forms.dedent("\ta\n    b\n") == "\ta\n    b\n"
-
-
 def test_a_part_of_a_statement_stays_a_part() -> None:
     source = Source(b"y = f( x ) + 1\n", path="m.py")
     assert forms.source_slice(source, Span(4, 10)) == Span(4, 10)

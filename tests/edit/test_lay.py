@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from support.memory import Host, Memory
 
+from patchkit.edit import proof
 from patchkit.edit.lay import check_parses
 from patchkit.edit.plan import FilePlan, plan_patch
 from patchkit.errors import AnchorError, PatchFileError, PlanError
@@ -41,6 +42,40 @@ def judge(files: Mapping[str, bytes]) -> dict[str, object]:
 def test_an_import_beside_a_syntax_edit() -> None:
     file = plan("x = f(1)\n", "add_import = ['import os']", "match = 'f($X)'\nreplace = 'g($X)'")
     assert file.after == b"import os\nx = g(1)\n"
+
+
+def test_a_wrong_import_is_told_of_its_own_edit() -> None:
+    with pytest.raises(PatchFileError) as caught:
+        plan("x = 1\n", "add_import = ['import os']", "add_import = ['import re', 'x = 2']")
+    assert caught.value.message.startswith("p.toml:11: edit 2: `add_import`: 'x = 2' is not exactly one import")
+
+
+def test_a_failed_proof_names_every_syntax_edit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "difference", lambda *_: ())  # there is no pattern known that fails it
+    edits = "match = 'f($X)'\nreplace = 'g($X)'", "find = 'y = 1'\nreplace = 'y = 2'", "match = 'h()'\nreplace = 'i()'"
+    with pytest.raises(PlanError) as caught:
+        plan("x = f(1)\ny = 1\nh()\n", *edits)
+    assert caught.value.code == "proof"
+    assert caught.value.details["edits"] == [1, 3]
+    assert caught.value.message.endswith("syntax edits at line 1, 3 (edits 1 and 3) (demo/core.py)")
+
+
+def test_the_edit_nearest_to_what_does_not_parse_is_named() -> None:
+    before = "".join(f"a{n} = 1\n" for n in range(9))
+    edits = [f"find = 'a{n} = 1'\nreplace = 'b = 2\\nc = 3'".replace("'b", '"b').replace("3'", '3"') for n in (7, 1, 4)]
+    with pytest.raises(PlanError) as caught:
+        plan(before, *edits, "find = 'a6 = 1'\nreplace = 'd = ('")
+    assert caught.value.details["index"] == 4
+
+
+def test_content_that_does_not_parse() -> None:
+    patch = parse_patch((HEAD + '[[add]]\nfile = "demo/new.py"\ncontent = "x = ("\n').encode(), "p.toml")
+    with pytest.raises(PlanError) as caught:
+        check_parses(patch, plan_patch(patch, Memory(b"", PATH), Host()).files, judge)
+    assert caught.value.message.startswith(
+        "p.toml:8: add 1: `content` of demo/new.py does not parse: '(' was never closed"
+    )
+    assert caught.value.hint == "correct `content`; nothing was written"
 
 
 def test_one_import_wanted_by_two_edits() -> None:

@@ -12,12 +12,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from support.rewriting import rewrite_text
 
 from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import compile_pattern
 from patchkit.edit.proof import lay, prove
-from patchkit.edit.rewrite import rewrite_all, rewrite_text
+from patchkit.edit.rewrite import rewrite_all
 from patchkit.edit.source import Source, Splice
 from patchkit.edit.spans import Found, Span
 from patchkit.errors import PlanError

@@ -207,6 +207,23 @@ def test_scope_at() -> None:
     assert o.scope_at(len(o.source.text)) == ""
 
 
+def test_scope_at_is_the_innermost_region_everywhere() -> None:
+    text = (
+        "import a\n\n@d(\n    1)\nclass A:\n    x = 1\n    # in A\n\n    if q:\n        def f(self):\n"
+        "            try: pass\n"
+        "            except E: pass\n            # in f\n        # no more\n    # in A again\n"
+        "    else:\n        y = 2; z = 3\n"
+        "        async def g(): pass\n            # in g\n\n    # last\n# out\nmatch q:\n    case 1:\n"
+        "        def h(): return 1\n    case (\n        2\n    ):\n        class B: pass\ndef f(): pass\n  # in f"
+    )
+    o = outline(text)
+    regions = [(region, name) for name in o.qualnames() for region in o.scopes(name)]
+    for position in range(len(text)):
+        around = [(end - start, name) for (start, end), name in regions if start <= position < end]
+        assert o.scope_at(position) == min(around, default=(0, ""))[1], text[position:]
+    assert o.scope_at(len(text)) == "f"
+
+
 def test_scope_at_the_end_of_a_file_without_newline() -> None:
     o = outline("def f(): pass")
     assert o.scope_at(13) == "f"
@@ -439,3 +456,15 @@ def test_trees_of_another_python_have_classes_of_their_own() -> None:
     assert texts(o, o.blocks("if a", parse)) == [" b\n"]
     assert texts(o, o.blocks("def f(a)", parse)) == ["\n    if a: b\n"]
     assert o.qualnames() == ["f"]
+
+
+@pytest.mark.parametrize("header", ["if a == 1.0", "if b:", "if $X == 1.0", "elif c", "if a == 1"])
+def test_a_header_asked_for_again_is_the_same(header: str) -> None:
+    text = "if a == 1.0: x\nif b: y\nelif c: z\nif ( a==\n 1.0): v\nif a == 1: w\n"
+    first = outline(text).blocks(header, ast.parse)
+    again = outline(text)
+    again.blocks("if b", ast.parse)
+    again.blocks("elif b", ast.parse)
+    assert first
+    assert again.blocks(header, ast.parse) == first
+    assert again.blocks(header, ast.parse) == first

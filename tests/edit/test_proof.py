@@ -15,7 +15,7 @@ from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import compile_pattern
 from patchkit.edit.proof import lay, prove
-from patchkit.edit.rewrite import rewrite
+from patchkit.edit.rewrite import rewrite_all
 from patchkit.edit.source import Source, Splice
 from patchkit.edit.spans import Found, Span
 from patchkit.errors import PlanError
@@ -37,7 +37,9 @@ def edits_of(outline: Outline, *edits: tuple[str, str, str]) -> Edits:
 
 
 def splices_of(outline: Outline, edits: Edits) -> list[Splice]:
-    return [s for found, action, text in edits for s in rewrite(outline, found, action, text, parse=ast.parse)]
+    return [
+        s for found, action, text in edits for s in rewrite_all(outline, [(found, action, text, 0)], parse=ast.parse)
+    ]
 
 
 def test_a_right_result() -> None:
@@ -150,7 +152,7 @@ def test_replacing_by_itself_changes_no_byte(module: Outline, pattern: str) -> N
         names = re.split(r"\$\w", pattern)
         written = "".join(part for pair in zip_longest(names, pieces, fillvalue="") for part in pair)
         if text[found.span.start : found.span.end] == written:  # else the file's layout is not the template's: x=1
-            splices = rewrite(module, found, "replace", pattern, parse=ast.parse)
+            splices = rewrite_all(module, [(found, "replace", pattern, 0)], parse=ast.parse)
             assert [text[splice.start : splice.end] for splice in splices] == [splice.new for splice in splices]
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from patchkit.edit import matcher
 from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import compile_pattern
@@ -55,3 +59,49 @@ def test_lines_are_those_of_the_rarest_name() -> None:
 def test_a_pattern_without_names_may_match_anywhere() -> None:
     source = Source(b"a.one()\n", path="x.py")
     assert lines_of(source, compile_pattern("$X + 1", ast.parse)) is None
+
+
+NAMES = st.sampled_from(["a", "ab", "file", "ﬁle", "self"])
+EXPRESSIONS = st.recursive(
+    NAMES | st.sampled_from(["1", "'a'", "f'{a}'", "f'{ab.file(a)}'"]),
+    lambda inner: st.one_of(
+        st.builds("{}({})".format, NAMES, inner),
+        st.builds("{}.{}".format, NAMES, NAMES),
+        st.builds("{}.{}(\n    {},\n    {}={},\n)".format, NAMES, NAMES, inner, NAMES, inner),
+        st.builds("({} +\n {})".format, inner, inner),
+    ),
+    max_leaves=4,
+)
+STATEMENTS = st.one_of(
+    EXPRESSIONS,
+    st.builds("{} = {}".format, NAMES, EXPRESSIONS),
+    st.builds("if {}:\n    {} = 1\nelse:\n    pass".format, EXPRESSIONS, NAMES),
+    st.builds("@{}\n\ndef {}({}=1):\n    # {}\n    return {}".format, NAMES, NAMES, NAMES, NAMES, NAMES),
+    st.builds("import {}.{} as {}".format, NAMES, NAMES, NAMES),
+    st.builds("global {}".format, NAMES),
+)
+PATTERNS = st.one_of(
+    STATEMENTS,
+    st.builds("{}($$$)".format, NAMES),
+    st.builds("$X.{}($$$)".format, NAMES),
+    st.builds("$F($$$, {}=$V)".format, NAMES),
+    st.builds("{} = $X".format, NAMES),
+    st.builds("if {}: $$$".format, NAMES),
+    st.builds("@{}\ndef $F($$$): $$$".format, NAMES),
+    st.builds("{}\n{}".format, NAMES, NAMES),
+    st.builds("import {}.$N as {}".format, NAMES, NAMES),
+)
+
+
+@given(st.lists(STATEMENTS, min_size=1, max_size=4), PATTERNS)
+def test_what_matches_matches_with_the_sieve_as_without(statements: list[str], pattern: str) -> None:
+    text = "\n".join(statements) + "\n"
+    compiled = compile_pattern(pattern, ast.parse)
+
+    def found() -> list[tuple[Span, int]]:
+        whole = [Span(0, len(text))]
+        return [(match.span, len(match.nodes)) for match in find_pattern(outline_of(text), compiled, whole)]
+
+    with mock.patch.object(matcher, "lines_of", return_value=None):
+        expected = found()
+    assert found() == expected

@@ -66,3 +66,15 @@ def test_markers_nested_too_deeply() -> None:
     complaint = checks.requirement("a; " + "(" * 990)
     assert complaint is not None
     assert " is not a PEP 508 requirement: " in complaint.message
+
+
+@pytest.mark.parametrize("marker", ["sys_platform ~= 'linux'", "os_name === 'x' and python_version > '3.0'"])
+def test_a_marker_that_cannot_be_evaluated(marker: str) -> None:
+    complaint = checks.requirement(f"a>=1; {marker}")
+    assert complaint is not None
+    assert " has a marker that cannot be evaluated anywhere: Undefined " in complaint.message
+
+
+@pytest.mark.parametrize("marker", ["sys_platform == 'nowhere'", "platform_release >= '5'", "extra == 'x'"])
+def test_a_marker_that_holds_elsewhere_is_fine(marker: str) -> None:
+    assert checks.requirement(f"a; {marker}") is None

@@ -88,7 +88,7 @@ def test_an_added_file_removed_by_hand_needs_no_removal(bench: Bench) -> None:
     bench("apply", "adds")
     (bench.site / "demo/new/deep/extra.py").unlink()
     assert bench("revert", "adds").status == 0
-    assert bench("check").out.startswith("no patches")
+    assert bench("check").err.startswith("nothing was checked: no patch is applied in ")
 
 
 def test_an_added_file_that_an_upgrade_left_is_still_ours(bench: Bench) -> None:

@@ -378,7 +378,7 @@ def test_an_applied_patch_that_the_release_has_is_taken_out(bench: Bench) -> Non
     assert bench.pristine()
     assert bench("check").out == "double  upstreamed  demo 1.0\n    demo 1.0 has the change: drop the patch\n"
     assert bench("revert", "double").status == 0
-    assert bench("check").out.startswith("no patches: none is applied")
+    assert bench("check").err.startswith("nothing was checked: no patch is applied in ")
 
 
 def test_known_bad_needs_a_word(bench: Bench) -> None:

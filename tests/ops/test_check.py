@@ -28,9 +28,12 @@ def state(bench: Bench, name: str = "p") -> dict[str, object]:
 
 
 def test_nothing_is_applied(bench: Bench) -> None:
-    run = bench("check")
-    assert (run.status, run.err) == (0, "")
-    assert run.out == f"no patches: none is applied in {bench.site}, and no project wants any\n"
+    nothing = (
+        f"nothing was checked: no patch is applied in {bench.site} and no project wants any (looked for "
+        f"[tool.patchkit] from {bench.root / 'work'} upwards)\n"
+    )
+    assert bench("check") == (0, "", nothing)
+    assert bench("check", "--quiet") == (0, "", nothing)
     assert bench.json("check").json["patches"] == []
     assert not (bench.site / ".patchkit").exists()
 
@@ -74,7 +77,7 @@ def test_absent(bench: Bench) -> None:
         [],
     )
     assert bench("check").out == (
-        "p  absent      demo 1.0\n    wanted and never applied: run `patchkit sync` or `patchkit apply p`\n"
+        "p  absent      demo 1.0\n    wanted, not applied: run `patchkit sync` or `patchkit apply p`\n"
     )
 
 
@@ -240,7 +243,7 @@ def test_only_the_named(bench: Bench) -> None:
 def test_a_name_that_is_known_and_not_applied(bench: Bench) -> None:
     bench.patch("p", DOUBLE)
     assert (state(bench)["state"], state(bench)["status"]) == ("absent", 1)
-    assert state(bench)["reason"] == "never applied: run `patchkit apply p`"
+    assert state(bench)["reason"] == "not applied: run `patchkit apply p`"
 
 
 def test_an_unknown_name(bench: Bench) -> None:
@@ -364,3 +367,58 @@ def test_a_file_that_cannot_be_read(bench: Bench, monkeypatch: pytest.MonkeyPatc
     found = state(bench)
     monkeypatch.undo()
     assert (found["state"], found["status"], found["reason"]) == ("modified", 1, "cannot be read: demo/core.py")
+
+
+def test_a_wrong_patch_file_is_told_with_the_others(bench: Bench) -> None:
+    bench.patch("p", DOUBLE)
+    bench("apply", "p")
+    wrong = bench.patches / "wrong.toml"
+    wrong.write_text("schema = 1\nnonsense\n")
+    bench.project("wrong", "missing", "p")
+    run = bench.json("check")
+    assert run.status == 1
+    states = {patch["name"]: patch for patch in run.json["patches"]}
+    assert {name: patch["state"] for name, patch in states.items()} == {
+        "p": "applied",
+        "wrong": "absent",
+        "missing": "absent",
+    }
+    assert states["wrong"]["reason"].startswith(f"{wrong}:2")
+    assert states["missing"]["reason"].startswith("no patch named missing")
+    before = bench.read("demo/core.py")
+    run = bench.json("sync")
+    assert (run.status, run.error["code"]) == (2, "patch-file")
+    wrong.unlink()
+    run = bench.json("sync")
+    assert (run.status, run.error["code"]) == (2, "unknown-patch")
+    assert bench.read("demo/core.py") == before
+
+
+EXTRA = '[[add]]\nfile = "demo/extra.py"\ncontent = "E = 1\\n"\n'
+
+
+def test_a_reinstall_leaves_what_a_patch_added(bench: Bench) -> None:
+    bench.patch("p", DOUBLE + EXTRA)
+    bench("apply", "p")
+    bench.install("1.0")
+    (bench.site / "demo/extra.py").write_bytes(b"E = 1\n")
+    found = state(bench)
+    assert (found["state"], found["reason"]) == (
+        "lost",
+        "a reinstall brought the pristine bytes back: run `patchkit sync`",
+    )
+    assert bench("sync").status == 0
+    assert state(bench)["state"] == "applied"
+
+
+def test_several_files_that_are_pristine_again(bench: Bench) -> None:
+    bench.patch("p", DOUBLE + UTIL_X + '[[edit]]\nfile = "demo/more.py"\nfind = "M = 1\\n"\nreplace = "M = 2\\n"\n')
+    bench.files["demo/more.py"] = "M = 1\n"
+    bench.install("1.0")
+    bench("apply", "p")
+    for path in ("demo/core.py", "demo/util.py"):
+        bench.write(path, str(bench.files[path]).encode())
+    assert state(bench)["reason"] == "demo/core.py and 1 more file are pristine again: run `patchkit sync`"
+    bench("sync")
+    bench.write("demo/core.py", str(bench.files["demo/core.py"]).encode())
+    assert state(bench)["reason"] == "demo/core.py is pristine again: run `patchkit sync`"

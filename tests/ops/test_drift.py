@@ -17,8 +17,9 @@ UTIL_X = '[[edit]]\nfile = "demo/util.py"\nfind = "X = 1\\n"\nreplace = "X = 10\
 NEEDLESS = DOUBLE + '[[upstreamed]]\nversions = ">=2"\n'
 DOUBLED = CORE.replace("x + x", "2 * x").encode()
 TAINT = (
-    "demo/core.py is not as installed (RECORD's hash), and patchkit did not write it: reinstall demo==1.0 without the "
-    "cache, or `patchkit apply p` when only the ledger was lost"
+    "demo/core.py is not as installed (RECORD's hash), and patchkit did not write it: "
+    "`pip install --force-reinstall --no-deps --no-cache-dir demo==1.0` brings it back; or "
+    "`patchkit apply p` when only the ledger was lost"
 )
 
 
@@ -93,8 +94,8 @@ def test_what_another_patch_made_of_a_file_is_no_taint(bench: Bench) -> None:
     bench.write("demo/core.py", DOUBLED + b"# mine\n")
     assert state(bench)[1:] == (
         "modified",
-        "demo/core.py was edited since patchkit wrote it for another patch: see `patchkit diff`, or reinstall "
-        "demo==1.0 without the cache",
+        "demo/core.py was edited since patchkit wrote it for another patch: see `patchkit diff`; "
+        "`pip install --force-reinstall --no-deps --no-cache-dir demo==1.0` brings the release's bytes back",
     )
 
 
@@ -287,7 +288,7 @@ def test_a_needless_patch_is_forgotten_by_revert(bench: Bench) -> None:
         0,
         "reverted p  (demo 2.0): forgotten: the release had the change, nothing to take back\n",
     )
-    assert bench("check").out.startswith("no patches: ")
+    assert bench("check").err.startswith("nothing was checked: no patch is applied in ")
 
 
 def test_an_uninstalled_one(bench: Bench) -> None:
@@ -302,10 +303,11 @@ def test_a_projects_list_decides(bench: Bench) -> None:
     bench.project()
     bench.install("1.0")
     run = bench("check")
-    assert (run.status, run.out) == (0, f"no patches: none is applied in {bench.site}, and no project wants any\n")
+    nothing = f"nothing was checked: no patch is applied in {bench.site} and the project's list is empty\n"
+    assert run == (0, "", nothing)
     assert bench.json("sync").json["patches"] == []
     bench.project("p")
-    assert state(bench)[1:] == ("absent", "wanted and never applied: run `patchkit sync` or `patchkit apply p`")
+    assert state(bench)[1:] == ("absent", "wanted, not applied: run `patchkit sync` or `patchkit apply p`")
 
 
 # -- a hand edit inside ------------------------------------------------------------------------------------------------

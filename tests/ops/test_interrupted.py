@@ -299,3 +299,54 @@ def test_a_reader_needs_no_lock(bench: Bench) -> None:
             timeout=60,
         )
     assert done.returncode == 0
+
+
+#: Stops behind the first replacement of a file, with the lock, until a line comes on stdin.
+HALTED = """
+import sys
+from patchkit.cli.main import main
+from patchkit.state import fs
+
+def hook(operation, path, when):
+    if operation == "replace" and path.endswith("core.py") and when == "after":
+        print("here", flush=True)
+        sys.stdin.readline()
+
+with fs.observed(hook):
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("command", ["apply", "revert"])
+def test_readers_do_not_wait_for_a_command_at_work(bench: Bench, command: str) -> None:
+    bench.patch("both", BOTH)
+    bench.project("both")
+    if command == "revert":
+        bench("apply", "both")
+    before = "applied" if command == "revert" else "absent"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", HALTED, *arguments(bench, command, "both")],
+        env=environment(),
+        cwd=bench.root / "work",
+        stdin=pipe,
+        stdout=pipe,
+        text=True,
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "here\n"
+        try:
+            run = bench.json("check")
+            assert [patch["state"] for patch in run.json["patches"]] == [before]
+            assert run.json["notices"] == [f"a command is running (pid {worker.pid})"]
+            for reader in (("list",), ("show", "both"), ("diff",), ("log",), ("apply", "both", "--dry-run")):
+                run = bench(*reader)
+                assert f"a command is running (pid {worker.pid})\n" in run.err, reader
+        finally:
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        assert worker.wait(timeout=60) == 0
+    assert bench.json("check").json["notices"] == []
+    [patch] = bench.json("check").json["patches"]
+    assert patch["state"] == ("absent" if command == "revert" else "applied")

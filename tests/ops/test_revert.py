@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -157,7 +158,7 @@ def test_a_hand_edit_inside_is_refused_and_both_are_shown(bench: Bench) -> None:
         "    -     y = 2 * x",
         "    +     y = 3 * x",
     ]
-    assert run.err.endswith("hint: undo the hand edit, or discard it with --force\n")
+    assert run.err.endswith("hint: undo the hand edit, or discard it with --force (a copy is kept)\n")
     assert bench.read("demo/core.py") == edited.encode()
     assert bench.json("revert", "double").error["code"] == "hand-edit-inside"
 
@@ -172,7 +173,15 @@ def test_force_shows_and_discards(bench: Bench) -> None:
     assert bench.read("demo/core.py") == edited.encode()
     run = bench("revert", "double", "--force")
     assert run.status == 0
-    assert run.err == "demo/core.py: discarded the edits made by hand since (--force)\n"
+    copy = bench.site / ".patchkit" / f"discarded-{hashlib.sha256(edited.encode()).hexdigest()[:12]}-core.py"
+    assert run.err == (
+        "demo/core.py: the edits made by hand here are discarded:\n"
+        f"demo/core.py: discarded the edits made by hand since (--force); a copy is in {copy}\n"
+    )
+    assert copy.read_bytes() == edited.encode()
+    assert run.out.index("+    y = x + x") < run.out.index("reverted double")
+    [*_, event] = bench.json("log").json["events"]
+    assert event["discarded"] == {"demo/core.py": hashlib.sha256(edited.encode()).hexdigest()}
     assert "-    y = 3 * x\n+    y = x + x\n" in run.out
     assert bench.pristine()
 
@@ -183,7 +192,44 @@ def test_force_shows_in_the_json_as_well(bench: Bench) -> None:
     by_hand(bench, "2 * x", "3 * x")
     document = bench.json("revert", "double", "--force").json
     assert "-    y = 3 * x\n+    y = x + x\n" in document["diff"]
-    assert document["notes"] == ["demo/core.py: discarded the edits made by hand since (--force)"]
+    [note] = document["notes"]
+    assert note.startswith("demo/core.py: discarded the edits made by hand since (--force); a copy is in ")
+
+
+def test_force_keeps_the_hand_edits_that_can_be_kept(bench: Bench) -> None:
+    bench.patch("both", DOUBLE + UTIL_X)
+    bench("apply", "both")
+    by_hand(bench, "2 * x", "3 * x")
+    bench.write("demo/util.py", bench.read("demo/util.py") + b"MINE = 1\r\n")
+    run = bench.json("revert", "both", "--force")
+    assert run.status == 0
+    assert bench.read("demo/core.py") == CORE.encode()
+    assert bench.read("demo/util.py") == UTIL.encode() + b"MINE = 1\r\n"
+    assert [note.partition(" the")[0] for note in run.json["notes"]] == [
+        "demo/core.py: discarded",
+        "demo/util.py: kept",
+    ]
+    assert "util.py" not in run.json["diff"]
+
+
+def test_force_shows_before_it_writes(bench: Bench) -> None:
+    from patchkit.ops.revert import revert_site
+    from patchkit.site.environment import resolve
+
+    bench.patch("double", DOUBLE)
+    bench("apply", "double")
+    edited = by_hand(bench, "2 * x", "3 * x").encode()
+    seen = []
+
+    def show(discarded: object) -> None:
+        seen.append((discarded, bench.read("demo/core.py")))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        revert_site(resolve(None, str(bench.site)), ["double"], force=True, notice=print, show=show)
+    [([item], then)] = seen
+    assert (item.path, item.before, item.after, then) == ("demo/core.py", edited, CORE.encode(), edited)
+    assert bench.read("demo/core.py") == edited
 
 
 def test_force_discards_no_edits_where_there_are_none(bench: Bench) -> None:
@@ -235,7 +281,7 @@ def test_a_lost_patch_is_forgotten(bench: Bench) -> None:
     bench.install("1.0")
     assert bench("revert", "double").status == 0
     assert bench.pristine()
-    assert bench("check").out.startswith("no patches")
+    assert bench("check").err.startswith("nothing was checked: no patch is applied in ")
 
 
 def test_a_patch_of_an_upgraded_distribution_is_forgotten(bench: Bench) -> None:
@@ -253,9 +299,23 @@ def test_a_patch_of_an_uninstalled_distribution_is_forgotten(bench: Bench) -> No
     bench.patch("double", DOUBLE)
     bench("apply", "double")
     bench.uninstall()
-    assert bench("revert", "double").status == 0
+    run = bench("revert", "double")
+    assert run == (0, "reverted double  (demo 1.0): its distribution is gone: nothing to take back\n", "")
     assert not (bench.site / "demo").exists()
-    assert bench("check").out.startswith("no patches")
+    assert bench("check").err.startswith("nothing was checked: no patch is applied in ")
+
+
+def test_what_an_uninstalled_distribution_left_is_removed_and_named(bench: Bench) -> None:
+    bench.patch("adds", DOUBLE + '[[add]]\nfile = "demo/extra.py"\ncontent = "E = 1\\n"\n')
+    bench("apply", "adds")
+    extra = bench.read("demo/extra.py")
+    bench.uninstall()
+    (bench.site / "demo").mkdir()
+    (bench.site / "demo/extra.py").write_bytes(extra)
+    run = bench("revert", "adds")
+    what = "reverted adds  (demo 1.0): its distribution is gone; removed what the patch had added\n"
+    assert run == (0, what + "  demo/extra.py  (removed)\n", "")
+    assert not (bench.site / "demo/extra.py").exists()
 
 
 def test_revert_and_apply_again_give_the_same_bytes(bench: Bench) -> None:

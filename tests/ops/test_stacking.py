@@ -7,6 +7,9 @@ import stat
 
 import pytest
 from support.bench import CORE, Bench
+from support.dists import make_dist
+
+from patchkit.state.ledger import PatchEntry
 
 FIRST = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
 SECOND = '[[edit]]\nfile = "demo/core.py"\nfind = "result = None"\nreplace = "result = 0"\n'
@@ -225,3 +228,32 @@ def test_a_lost_patch_below_is_healed_with_the_next_one(bench: Bench) -> None:
     assert bench("apply", "second").status == 0
     assert bench.read("demo/core.py") == expected("first", "second")
     assert bench("check").status == 0
+
+
+def test_only_patches_of_the_same_distribution_are_read_for_conditions(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A condition looks at files of its own distribution; a hundred patches elsewhere cost an apply nothing."""
+    from patchkit.ops.workspace import Workspace
+
+    make_dist(bench.site, "other", "1.0", {"other.py": "A = 1\nB = 1\n"})
+    condition = '[[precondition]]\nfile = "other.py"\nfind = "B = 1"\n'
+    bench.patch(
+        "elsewhere", '[[edit]]\nfile = "other.py"\nfind = "A = 1"\nreplace = "A = 2"\n' + condition, requirement="other"
+    )
+    bench.patch("here", '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n')
+    bench("apply", "elsewhere")
+    read: list[str] = []
+    real = Workspace.patch_data
+
+    def patch_data(self: Workspace, recorded: PatchEntry) -> bytes:
+        read.append(recorded.name)
+        return real(self, recorded)
+
+    monkeypatch.setattr(Workspace, "patch_data", patch_data)
+    assert bench("apply", "here").status == 0
+    assert read == []
+    bench.patch("later", '[[edit]]\nfile = "other.py"\nfind = "B = 1"\nreplace = "B = 2"\n', requirement="other")
+    assert bench("apply", "later").status == 0
+    assert "elsewhere" in read
+    assert "here" not in read

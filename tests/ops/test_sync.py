@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 from support.bench import CORE, UTIL, Bench
+
+if TYPE_CHECKING:
+    from patchkit.site.environment import Site
 
 DOUBLE = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
 UTIL_X = '[[edit]]\nfile = "demo/util.py"\nfind = "X = 1\\n"\nreplace = "X = 10\\n"\n'
@@ -143,7 +149,11 @@ def test_a_hand_edit_is_refused_and_nothing_is_written(bench: Bench) -> None:
     bench.project("double", "util")
     run = bench.json("sync")
     assert (run.status, run.error["code"], run.error["patches"]) == (5, "modified", ["double"])
-    assert "patchkit diff" in run.error["hint"]
+    assert run.error["hint"] == (
+        "to discard the hand edits: `patchkit revert --force double`, where some are left (those outside of what "
+        "patchkit wrote) `pip install --force-reinstall --no-deps --no-cache-dir demo==1.0`, then `patchkit sync`; to "
+        "keep them, put them into the patch file first"
+    )
     assert bench.read("demo/core.py") == edited
     assert bench.read("demo/util.py") == UTIL.encode()
 
@@ -223,3 +233,24 @@ def test_the_order_of_after_is_kept(bench: Bench) -> None:
     bench.project("upon", "double")
     assert actions(bench) == [("upon", "applied"), ("double", "applied")]
     assert bench.read("demo/core.py") == CORE.replace("x + x", "2 * x + 0").encode()
+
+
+def test_the_way_out_of_a_hand_edit_leads_out(bench: Bench) -> None:
+    two(bench)
+    bench.project("double")
+    bench("sync")
+    bench.write("demo/core.py", DOUBLED.replace(b"import os", b"import sys").replace(b"2 * x", b"3 * x"))
+    assert bench("sync").status == 5
+    assert bench("revert", "--force", "double").status == 0
+    bench.install("1.0")  # as pip would
+    assert bench("sync").status == 0
+    assert bench.read("demo/core.py") == DOUBLED
+
+
+def test_the_command_that_brings_the_release_back_names_the_sites_interpreter() -> None:
+    from patchkit.ops.change import reinstall_command
+
+    site = SimpleNamespace(interpreter=SimpleNamespace(executable="/my env/bin/python"))
+    assert reinstall_command(cast("Site", site), "demo", "1.0") == (
+        "'/my env/bin/python' -m pip install --force-reinstall --no-deps --no-cache-dir demo==1.0"
+    )

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from state.sites import TOML, entry_for, patch_entry
+from state.sites import TOML, Draft, entry_for, patch_entry
 
-from patchkit.errors import PatchkitError, SiteError
+from patchkit.errors import PatchkitError, SiteError, UsageError
 from patchkit.runtime.require import require
-from patchkit.state.ledger import Ledger, Upstreamed
+from patchkit.state.ledger import Upstreamed
 from patchkit.state.transaction import Change, commit
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def home(tmp_path: Path) -> Path:
     home = tmp_path / "site-packages"
     (home / "pkg-1.0.dist-info").mkdir(parents=True)
-    ledger = Ledger().with_patch(patch_entry("p", ["a.py", "b.py"]))
+    ledger = Draft().with_patch(patch_entry("p", ["a.py", "b.py"]))
     ledger = ledger.with_upstreamed(Upstreamed("u", "pkg", "1.0", "pkg-1.0.dist-info", "0" * 64))
     changes = []
     for name in ("a.py", "b.py"):
@@ -42,7 +42,6 @@ def state(home: Path, *names: str) -> str:
 def test_applied_and_upstreamed_are_enough(home: Path) -> None:
     require("p", "u", site=home)
     require("p", site=str(home))
-    require(site=home)
 
 
 def test_absent(home: Path, tmp_path: Path) -> None:
@@ -112,20 +111,47 @@ def test_it_imports_no_parser_and_next_to_nothing(home: Path) -> None:
     }  # fmt: skip
 
 
+def test_without_a_name_it_would_let_anything_pass(home: Path) -> None:
+    with pytest.raises(UsageError, match="names no patch"):
+        require(site=home)
+
+
+@pytest.mark.parametrize("info", ["pkg-2.0.dist-info/METADATA", "Pkg-2.0-py3.11.egg-info/PKG-INFO", "pkg-2.egg-info"])
+@pytest.mark.parametrize("name", ["p", "u"])
 def test_an_install_that_comes_first_on_the_path_hides_the_patched_one(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, info: str, name: str
 ) -> None:
     first = tmp_path / "user"
-    (first / "pkg-2.0.dist-info").mkdir(parents=True)
+    (first / info).parent.mkdir(parents=True)
+    (first / "pkg_more-1.0.dist-info").mkdir()
+    (first / "pkg_more-1.0.dist-info" / "METADATA").write_text("Name: pkg-more\nVersion: 1.0\n")
     monkeypatch.setattr(sys, "path", [str(first), str(home)])
-    require("p")  # what an interrupted removal left is no install
-    (first / "pkg-2.0.dist-info" / "METADATA").write_text("Name: pkg\nVersion: 2.0\n")
+    require(name)  # what an interrupted removal left is no install
+    (first / info).write_text("Name: pkg\nVersion: 2.0\n")
     with pytest.raises(SiteError) as raised:
-        require("p")
+        require(name)
     [found] = raised.value.details["patches"]
     assert (found["state"], found["reason"]) == (
-        "stale",
-        f"was applied to pkg in {home}; imports take {first}/pkg-2.0.dist-info first",
+        "shadowed",
+        f"was applied to pkg in {home}, but imports take that in {first}",
     )
+    assert raised.value.hint == f"where imports take it from: patchkit --site {first} apply {name}"
+    require(name, site=home)
     monkeypatch.setattr(sys, "path", [str(home), str(first)])
-    require("p")
+    require(name)
+
+
+def test_a_link_to_the_home_does_not_hide_it(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lib64").symlink_to(home, target_is_directory=True)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "lib64"), str(home)])
+    require("p", "u")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="notes came with 3.11")
+def test_an_uncaught_error_shows_the_way_out(home: Path) -> None:
+    code = (
+        "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]\nfrom patchkit.runtime.require import require\n"
+        "require('q', site=sys.argv[2])\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code, str(ROOT), str(home)], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == f"patchkit --site {home} apply q"

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from state.sites import TOML, entry_for, patch_entry, sha
+from state.sites import TOML, Draft, entry_for, patch_entry, sha
 from support.interpreters import other_pythons
 
+from patchkit.errors import SiteError
 from patchkit.runtime import ledger as reader
-from patchkit.state.ledger import Ledger
+from patchkit.runtime.require import require
+from patchkit.state.ledger import Ledger, Upstreamed, dumps
 from patchkit.state.transaction import Change, commit
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +27,7 @@ def home(tmp_path: Path) -> Path:
     home = tmp_path / "site-packages"
     (home / "pkg-1.0.dist-info").mkdir(parents=True)
     (home / "a.py").write_bytes(b"one\n")
-    ledger = Ledger().with_patch(patch_entry("p", ["a.py", "new.py"]))
+    ledger = Draft().with_patch(patch_entry("p", ["a.py", "new.py"]))
     ledger = ledger.with_file("a.py", entry_for(b"one\n", b"two\n")).with_file("new.py", entry_for(None, b"new\n"))
     changes = [
         Change("a.py", str(home / "a.py"), b"one\n", b"two\n"),
@@ -117,18 +121,65 @@ def test_installed(home: Path) -> None:
     assert reader.installed_versions(str(home), "none") == []
 
 
-def test_find_home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_homes(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["", str(tmp_path), str(home), "/nowhere.zip"])
-    assert reader.find_home() == str(home)
+    assert reader.find_homes() == [str(home)]
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert reader.find_home() is None
-    assert reader.find_home(home) == str(home)
-    assert reader.find_home(SimpleNamespace(home=str(home))) == str(home)
+    assert reader.find_homes() == []
+    assert reader.find_homes(home) == [str(home)]
+    assert reader.find_homes(SimpleNamespace(home=str(home))) == [str(home)]
     venv = tmp_path / "venv"
     inner = venv / "lib" / "python3.11" / "site-packages"
     inner.mkdir(parents=True)
-    assert reader.find_home(str(venv)) == str(inner)
-    assert reader.find_home(str(inner)) == str(inner)
+    assert reader.find_homes(str(venv)) == [str(inner)]
+    assert reader.find_homes(str(inner)) == [str(inner)]
+
+
+DAMAGE: list[tuple[Any, ...]] = [
+    ("patches",),
+    ("files",),
+    ("upstreamed",),
+    ("patches", 0, "name"),
+    ("patches", 0, "digest"),
+    ("patches", 0, "info"),
+    ("patches", 0, "files"),
+    ("files", "a.py"),
+    ("files", "a.py", "pristine"),
+    ("files", "a.py", "pristine", "size"),
+    ("files", "a.py", "after", "sha256"),
+    ("files", "a.py", "stat"),
+    ("files", "a.py", "stat", "ino"),
+    ("upstreamed", 0, "distribution"),
+]
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["missing", "of another kind"])
+@pytest.mark.parametrize("where", DAMAGE, ids=lambda where: ".".join(map(str, where)))
+def test_a_ledger_of_another_shape_is_corrupt(home: Path, where: tuple[Any, ...], wrong: bool) -> None:
+    """Its checksum fits: a tool rewrote it, or another version left a member out."""
+    value = Draft(*Ledger.load(str(home))).with_upstreamed(Upstreamed("u", "pkg", "1.0", None, "0" * 64)).to_json()
+    value = json.loads(json.dumps(value))
+    holder = value
+    for step in where[:-1]:
+        holder = holder[step]
+    if wrong:
+        holder[where[-1]] = 1.5
+    else:
+        del holder[where[-1]]
+    (home / ".patchkit" / "ledger.json").write_bytes(dumps(value))
+    with pytest.raises(SiteError) as raised:
+        reader.read(str(home))
+    assert raised.value.code == "corrupt"
+    with pytest.raises(SiteError) as raised:
+        require("p", site=home)
+    assert raised.value.code == "corrupt"
+
+
+@pytest.mark.parametrize("name", [name for name in vars(reader._Decoding) if not name.startswith("__")])
+def test_a_scanner_that_wants_more_than_it_gets(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The scanner is private to Python: what it reads of its argument may change."""
+    monkeypatch.delattr(reader._Decoding, name)
+    assert reader.loads('{"a": [1, 2.5, null, "x"], "b": {"c": NaN}}')["a"] == [1, 2.5, None, "x"]
 
 
 @pytest.mark.parametrize("python", other_pythons("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"))
@@ -137,7 +188,7 @@ def test_every_interpreter_from_3_8_on_reads_it(home: Path, python: str) -> None
         "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]\n"
         "from patchkit.runtime import ledger\n"
         "from patchkit.runtime.require import require\n"
-        "home = ledger.find_home()\n"
+        "home = ledger.find_homes()[0]\n"
         "require('p')\n"
         "print(ledger.check_files(home, ledger.read(home)))\n"
         "try:\n    require('q')\nexcept Exception as error:\n    print(error.code)\n"
@@ -177,4 +228,4 @@ def test_blobs_that_may_not_be_listed_are_not_missing(home: Path, monkeypatch: p
 
 
 def test_nothing_is_missing_of_an_empty_ledger(tmp_path: Path) -> None:
-    assert reader.missing_blobs(str(tmp_path), Ledger().to_json()) == []
+    assert reader.missing_blobs(str(tmp_path), Draft().to_json()) == []

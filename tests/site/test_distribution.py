@@ -43,7 +43,6 @@ def test_a_distribution_is_found_by_any_spelling(
     assert (found.name, found.version, found.kind) == (name, version, "wheel")
     assert found.info == str(packages / folder)
     assert found.base == str(packages)
-    assert found.installer == "pip"
     assert not found.editable
 
 

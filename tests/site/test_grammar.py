@@ -35,13 +35,9 @@ def _stand_in(tmp_path: Path, script: str) -> Site:
         version=(3, 99, 0),
         implementation="cpython",
         purelib=mine.purelib,
-        platlib=mine.platlib,
-        user_site=None,
         site_directories=(),
         pycache_prefix=None,
-        cache_tag=None,
         prefix="/",
-        base_prefix="/",
         markers={},
     )
     return Site(home="/", paths=[], interpreter=fake, python_version=(3, 99), label="stand-in")

@@ -82,6 +82,30 @@ def test_not_installed(filled: Site) -> None:
     assert error.hint == "install vllm-tpu there, or name the environment that has it with --python"
 
 
+def test_not_installed_has_its_own_hint_and_names_what_was_meant(packages: Path, site: Site) -> None:
+    make_dist(packages, "requests", "2.0", {"requests/a.py": ""}, metadata_name="Requests")
+    target = Target(requirement="request>=2", otherwise="From 3 on it is in the release.")
+    error = _refusal(target, site)
+    assert error.message == "request is not installed in test site (did you mean Requests?); required: request>=2"
+    assert error.hint == "install request there, or name the environment that has it with --python"
+    assert error.details["nearest"] == "Requests"
+    error = _refusal(Target(requirement="request", optional=True), site)
+    assert error.message == "request is not installed in test site; required: request"
+
+
+@pytest.mark.parametrize(
+    ("target", "key"),
+    [
+        (Target(requirement="jax; sys_platform ~= 'linux'"), "target.requirement"),
+        (Target(requirement="jax", requires=("torch; os_name === 'x' or python_version > '3'",)), "target.requires"),
+    ],
+)
+def test_a_marker_that_cannot_be_evaluated_is_the_patch_files_fault(filled: Site, target: Target, key: str) -> None:
+    with pytest.raises(PatchFileError, match=f"{key}: the marker .* cannot be evaluated") as caught:
+        check_guards(target, filled)
+    assert caught.value.exit_status == 2
+
+
 def test_another_version(filled: Site) -> None:
     target = Target(requirement="tpu-inference<0.33,>=0.25", otherwise="From 0.33 on it is in the release.")
     error = _refusal(target, filled)

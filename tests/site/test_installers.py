@@ -32,7 +32,8 @@ def _uv() -> str | None:
 
 def _check(found: Distribution | None, installer: str) -> None:
     assert found is not None
-    assert (found.name, found.version, found.installer, found.kind) == ("odd.pkg", "1!1.2.6.post0", installer, "wheel")
+    assert (found.name, found.version, found.kind) == ("odd.pkg", "1!1.2.6.post0", "wheel")
+    assert (Path(found.info) / "INSTALLER").read_text().strip() == installer
     assert not found.editable
     for path in ("odd_pkg/windows.py", "odd_pkg/naïve/日本.py", "odd_pkg/E=8,N=128.json"):
         resolved = resolve_file(found, path)

@@ -14,7 +14,7 @@ from patchkit.site import wheel as module
 from patchkit.site.cache import cache_directory
 from patchkit.site.interpreter import ask
 from patchkit.site.process import Completed
-from patchkit.site.wheel import fetch_wheel, released_versions, wheel_member
+from patchkit.site.wheel import fetch_wheel, pip_command, released_versions, wheel_member
 
 needs_pip = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip beside pytest")
 
@@ -40,7 +40,7 @@ def _answering(monkeypatch: pytest.MonkeyPatch, *answers: Completed) -> list[lis
         return remaining.pop(0)
 
     monkeypatch.setattr(module, "_run", run)
-    monkeypatch.setattr(module, "_pip", lambda python: ["pip"])
+    monkeypatch.setattr(module, "pip_command", lambda python: ["pip"])
     return commands
 
 
@@ -150,13 +150,13 @@ def test_a_pip_on_the_path_or_of_the_site_serves(tmp_path: Path, monkeypatch: py
     (tmp_path / "pip").write_text("#!/bin/sh\n")
     (tmp_path / "pip").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert module._pip(None) == [str(tmp_path / "pip")]
+    assert pip_command(None) == [str(tmp_path / "pip")]
     site_python = own()
     (tmp_path / "packages" / "pip").mkdir(parents=True)
     site_python.site_directories = (str(tmp_path / "packages"),)
-    assert module._pip(site_python) == [sys.executable, "-P", "-m", "pip"]
+    assert pip_command(site_python) == [sys.executable, "-P", "-m", "pip"]
     site_python.version = (3, 8, 18)
-    assert module._pip(site_python) == [sys.executable, "-m", "pip"]
+    assert pip_command(site_python) == [sys.executable, "-m", "pip"]
 
 
 @pytest.mark.parametrize(("name", "version"), [("-r", "1"), ("a/b", "1"), ("", "1"), ("a", "--x"), ("a", "../1")])
@@ -171,6 +171,50 @@ def test_an_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SiteError, match="cannot be written") as caught:
         fetch_wheel("my-pkg", "1.0", cache=str(tmp_path / "file"))
     assert "$PATCHKIT_CACHE" in (caught.value.hint or "")
+
+
+def test_a_wheel_of_another_process_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose hash is not there yet, or was just written for the wheel that is about to come."""
+    folder = tmp_path / "wheels" / "my-pkg" / "1.0"
+    theirs = make_wheel(folder, "my-pkg", "1.0", {"my_pkg/a.py": ""})
+    _answering(monkeypatch, *[Completed(1, b"", b"ERROR: no\n")] * 2)
+    for remembered in (None, "0" * 64):
+        if remembered is not None:
+            (folder / f"{theirs.name}.sha256").write_text(remembered)
+        with pytest.raises(SiteError):
+            fetch_wheel("my-pkg", "1.0", cache=str(tmp_path))
+        assert theirs.exists()
+
+
+def test_a_wheel_comes_into_place_after_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(pip: list[str], name: str, version: str, folder: str, python: object) -> str:
+        return str(make_wheel(Path(folder), name, version, {"my_pkg/a.py": ""}))
+
+    real, seen = module.os.replace, []
+
+    def replace(source: str, target: str) -> None:
+        if target.endswith(".whl"):
+            seen.append(Path(target + ".sha256").read_text() == module._sha256(source))
+        real(source, target)
+
+    _answering(monkeypatch)
+    monkeypatch.setattr(module, "_download", download)
+    monkeypatch.setattr(module.os, "replace", replace)
+    assert Path(fetch_wheel("my-pkg", "1.0", cache=str(tmp_path))).exists()
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("failing", ["_download", "_sha256"])
+def test_an_error_of_the_disk_is_a_failed_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+    def fail(*arguments: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    _answering(monkeypatch)
+    monkeypatch.setattr(module, "_download", lambda *arguments: "x.whl")
+    monkeypatch.setattr(module, failing, fail)
+    with pytest.raises(SiteError, match="cannot be written: No space left on device") as caught:
+        fetch_wheel("my-pkg", "1.0", cache=str(tmp_path))
+    assert caught.value.code == "fetch"
 
 
 def test_the_members_of_a_wheel(tmp_path: Path) -> None:

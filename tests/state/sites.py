@@ -4,16 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from patchkit.edit.source import ByteSplice
+from patchkit.state import fs
 from patchkit.state.ledger import Content, FileEntry, Ledger, PatchEntry, Pristine, layers_of
 from patchkit.state.transaction import Change, commit
 
 MTIME = 1_600_000_000_123_456_789
 TOML = b'schema = 1\nname = "first"\n'
+
+
+class Draft(Ledger):
+    """A ledger made step by step: each method returns a new one."""
+
+    def with_patch(self, entry: PatchEntry) -> Draft:
+        """With ``entry`` at the end, in the place of the patch of its name."""
+        kept = tuple(old for old in self.patches if old.name != entry.name)
+        return self._replace(patches=(*kept, entry))
+
+    def with_file(self, key: str, entry: FileEntry) -> Draft:
+        """With ``entry`` for the file ``key``."""
+        return self._replace(files={**self.files, key: entry})
+
+    def without_file(self, key: str) -> Draft:
+        """Without the file ``key``."""
+        return self._replace(files={name: entry for name, entry in self.files.items() if name != key})
+
+
+def observed_commit(
+    hook: fs.Hook | None,
+    home: str,
+    changes: Sequence[Change],
+    ledger: Ledger,
+    event: Mapping[str, Any],
+    *,
+    extra_blobs: Iterable[bytes] = (),
+) -> Ledger:
+    """A transaction, with ``hook`` called around every step on the disk."""
+    with fs.observed(hook):
+        return commit(home, changes, ledger, event, extra_blobs=extra_blobs)
 
 
 class Crash(BaseException):
@@ -63,9 +95,9 @@ class Site(NamedTuple):
     def changes(self) -> list[Change]:
         return [Change(key, str(self.home / key), self.before[key], self.after[key]) for key in self.before]
 
-    def commit(self, hook: object = None) -> Ledger:
+    def commit(self, hook: fs.Hook | None = None) -> Ledger:
         event = {"command": "apply", "patches": ["first"]}
-        return commit(str(self.home), self.changes(), self.ledger, event, extra_blobs=[TOML], crash=hook)  # type: ignore[arg-type]
+        return observed_commit(hook, str(self.home), self.changes(), self.ledger, event, extra_blobs=[TOML])
 
     def now(self) -> dict[str, bytes | None]:
         return {key: (self.home / key).read_bytes() if (self.home / key).exists() else None for key in self.before}
@@ -141,7 +173,7 @@ def build(home: Path) -> Site:
     (home / "pkg/old/gone.py").unlink()
     (home / "pkg/old").rmdir()
     zero = patch_entry("zero", ["pkg/old/gone.py"])
-    first = Ledger().with_patch(zero).with_file("pkg/old/gone.py", entry_for(None, gone, "zero"))
+    first = Draft().with_patch(zero).with_file("pkg/old/gone.py", entry_for(None, gone, "zero"))
     commit(
         str(home),
         [Change("pkg/old/gone.py", str(home / "pkg/old/gone.py"), None, gone, mode=0o640, mtime_ns=MTIME)],
@@ -149,7 +181,7 @@ def build(home: Path) -> Site:
         {"command": "apply"},
         extra_blobs=[TOML],
     )
-    ledger = Ledger().with_patch(patch_entry("first", [key for key, data in after.items() if data is not None]))
+    ledger = Draft().with_patch(patch_entry("first", [key for key, data in after.items() if data is not None]))
     for key, data in after.items():
         if data is not None:
             ledger = ledger.with_file(key, entry_for(before[key], data))

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from state.sites import MTIME, TOML, Crash, Exit, Site, Stop, build, entry_for, patch_entry, sha
+from state.sites import MTIME, TOML, Crash, Draft, Exit, Site, Stop, build, entry_for, observed_commit, patch_entry, sha
 
 from patchkit.errors import SiteError
 from patchkit.runtime import ledger as reader
@@ -231,7 +231,7 @@ def build_revert(home: Path) -> tuple[Ledger, list[Change]]:
     path, added = home / "site" / "pkg" / "a.py", home / "site" / "pkg" / "new" / "deep" / "add.py"
     path.symlink_to("../../cache/a.py")
     keys = ["pkg/a.py", "pkg/new/deep/add.py"]
-    ledger = Ledger().with_patch(patch_entry("first", keys))
+    ledger = Draft().with_patch(patch_entry("first", keys))
     ledger = ledger.with_file(keys[0], entry_for(b"a = 1\n", b"a = 2\n")).with_file(
         keys[1], entry_for(None, b"n = 1\n")
     )
@@ -242,14 +242,14 @@ def build_revert(home: Path) -> tuple[Ledger, list[Change]]:
     commit(str(home / "site"), changes, ledger, {"command": "apply"}, extra_blobs=[TOML])
     assert not path.is_symlink()
     added.unlink()
-    return Ledger(), [Change(keys[0], str(path), b"a = 2\n", b"a = 1\n", mtime_ns=MTIME)]
+    return Draft(), [Change(keys[0], str(path), b"a = 2\n", b"a = 1\n", mtime_ns=MTIME)]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_while_a_link_is_put_back(tmp_path: Path, when: str) -> None:
     counter = Stop(None)
     ledger, changes = build_revert(tmp_path / "count")
-    commit(str(tmp_path / "count" / "site"), changes, ledger, {"command": "revert"}, crash=counter)
+    observed_commit(counter, str(tmp_path / "count" / "site"), changes, ledger, {"command": "revert"})
     sides = []
     for at in range(1, len(counter.steps) + 1):
         root = tmp_path / str(at)
@@ -257,7 +257,7 @@ def test_killed_while_a_link_is_put_back(tmp_path: Path, when: str) -> None:
         home, path = root / "site", root / "site" / "pkg" / "a.py"
         hook = Stop(at, when)
         with contextlib.suppress(Crash):
-            commit(str(home), changes, ledger, {"command": "revert"}, crash=hook)
+            observed_commit(hook, str(home), changes, ledger, {"command": "revert"})
         if not hook.fired:  # a removal of what is not there has no "after"
             continue
         recover(str(home))

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from state.sites import entry_for, patch_entry
+from state.sites import Draft, entry_for, patch_entry
+from support.sites import bare_site
 
 from patchkit.edit.source import ByteSplice
 from patchkit.errors import InternalError, SiteError
 from patchkit.runtime import ledger as reader
+from patchkit.runtime.ledger import key_of
+from patchkit.site.paths import key_of as site_key_of
 from patchkit.state.ledger import (
     Content,
     FileEntry,
@@ -23,14 +26,13 @@ from patchkit.state.ledger import (
     dirs_after,
     dumps,
     from_json,
-    key_of,
     layers_of,
     save,
     scripts_of,
 )
 
 FULL = (
-    Ledger()
+    Draft()
     .with_patch(patch_entry("one", ["pkg/a.py"]))
     .with_patch(patch_entry("two", ["pkg/a.py", "/outside/b.py"])._replace(source=None, info=None, optional=True))
     .with_file(
@@ -58,8 +60,8 @@ def written(home: Path, ledger: Ledger = FULL) -> Path:
 
 
 def test_none_is_empty(tmp_path: Path) -> None:
-    assert Ledger.load(str(tmp_path)) == Ledger()
-    assert Ledger().empty
+    assert Ledger.load(str(tmp_path)) == Draft()
+    assert Draft().empty
     assert Ledger.load(str(tmp_path / "absent")).empty
 
 
@@ -129,14 +131,11 @@ def test_a_member_of_the_wrong_kind_is_corrupt(tmp_path: Path) -> None:
     assert raised.value.code == "corrupt"
 
 
-def test_with_and_without_leave_the_old_ledger_alone() -> None:
-    again = FULL.with_patch(patch_entry("one", ["pkg/c.py"]))
-    assert [entry.name for entry in again.patches] == ["one", "two"]
-    assert again.patches[0].files == ("pkg/c.py",)
-    assert FULL.patches[0].files == ("pkg/a.py",)
-    assert [entry.name for entry in FULL.without_patch("one").patches] == ["two"]
-    assert list(FULL.without_file("pkg/a.py").files) == ["/outside/b.py"]
-    assert FULL.with_patch(patch_entry("three", [])).upstreamed == ()
+def test_the_upstreamed_leave_the_old_ledger_alone() -> None:
+    again = FULL.with_upstreamed(Upstreamed("other", "pkg", "2.0", None, "0" * 64))
+    assert [entry.name for entry in again.upstreamed][-1] == "other"
+    assert len(again.upstreamed) == len(FULL.upstreamed) + 1
+    assert again.without_upstreamed("other") == FULL
     assert FULL.patch("nobody") is None
 
 
@@ -150,6 +149,22 @@ def test_keys() -> None:
     assert key_of("/v/site-packages", "/v/site-packages-2/b.py") == "/v/site-packages-2/b.py"
     assert reader.file_path("/v/site-packages", "a/b.py") == "/v/site-packages/a/b.py"
     assert reader.file_path("/v/site-packages", "/v/bin/x") == "/v/bin/x"
+
+
+def test_one_file_has_one_key_whatever_its_name(tmp_path: Path) -> None:
+    home = tmp_path / "lib" / "site-packages"
+    (home / "pkg" / "real").mkdir(parents=True)
+    (home / "pkg" / "real" / "a.py").write_text("")
+    (home / "pkg" / "linked").symlink_to("real", target_is_directory=True)
+    (home / "pkg" / "real" / "b.py").symlink_to("a.py")
+    (tmp_path / "lib64").symlink_to("lib", target_is_directory=True)
+    other = tmp_path / "lib64" / "site-packages"
+    for place in (home, other):
+        for root in (home, other):
+            assert key_of(str(root), str(place / "pkg/real/a.py")) == "pkg/real/a.py"
+            assert key_of(str(root), str(place / "pkg/linked/a.py")) == "pkg/real/a.py"
+            assert key_of(str(root), str(place / "pkg/real/b.py")) == "pkg/real/b.py"  # a file that is a link
+            assert site_key_of(bare_site(root), str(place / "pkg/linked/new.py")) == "pkg/real/new.py"
 
 
 def test_a_later_patch_over_an_earlier_ones_text_keeps_both_scripts() -> None:
@@ -220,25 +235,25 @@ def test_the_quick_reader_refuses_what_json_refuses(text: str) -> None:
 def test_the_last_file_of_a_made_directory_takes_it_over() -> None:
     home = "/v/lib"
     old = (
-        Ledger()
+        Draft()
         .with_file("new/a.py", entry_for(None, b"a")._replace(created_dirs=("new",)))
         .with_file("new/b.py", entry_for(None, b"b"))
         .with_file("pkg/c.py", entry_for(b"x", b"c"))
     )
     assert dirs_after(home, old, old.without_file("new/a.py"), {}) == {"new/b.py": ["/v/lib/new"]}
-    assert dirs_after(home, old, Ledger(), {}) == {}
+    assert dirs_after(home, old, Draft(), {}) == {}
     made = {"new/deep/d.py": ["/v/lib/new/deep"]}
     both = dirs_after(home, old, old.with_file("new/deep/d.py", entry_for(None, b"d")), made)
     assert both == {"new/a.py": ["/v/lib/new"], "new/b.py": [], "new/deep/d.py": ["/v/lib/new/deep"]}
 
 
 def test_a_link_is_remembered_and_a_ledger_from_before_links_is_read(tmp_path: Path) -> None:
-    linked = Ledger().with_file("a.py", entry_for(b"a", b"b")._replace(link="../cache/a.py"))
+    linked = Draft().with_file("a.py", entry_for(b"a", b"b")._replace(link="../cache/a.py"))
     (tmp_path / ".patchkit").mkdir()
     save(str(tmp_path), linked)
     assert Ledger.load(str(tmp_path)).files["a.py"].link == "../cache/a.py"
-    assert "link" not in Ledger().with_file("a.py", entry_for(b"a", b"b")).to_json()["files"]["a.py"]
-    assert from_json(Ledger().with_file("a.py", entry_for(b"a", b"b")).to_json(), "x").files["a.py"].link is None
+    assert "link" not in Draft().with_file("a.py", entry_for(b"a", b"b")).to_json()["files"]["a.py"]
+    assert from_json(Draft().with_file("a.py", entry_for(b"a", b"b")).to_json(), "x").files["a.py"].link is None
 
 
 def test_a_ledger_from_before_the_replaced_bytes_is_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from state.sites import MTIME, TOML, Crash, Stop, build, entry_for, patch_entry
+from state.sites import MTIME, TOML, Crash, Draft, Stop, build, entry_for, observed_commit, patch_entry
 
 from patchkit.errors import InternalError, SiteError
 from patchkit.runtime import ledger as reader
@@ -49,7 +49,7 @@ def interrupted(tmp_path: Path, at_path: str, operation: str = "replace", when: 
 @pytest.mark.parametrize("mode", [0o444, 0o600, 0o755])
 def test_mode_stays_and_mtime_comes_back(tmp_path: Path, mode: int) -> None:
     path = put(tmp_path / "a.py", b"one", mode)
-    ledger = Ledger().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"one", b"two!", mode=mode))
+    ledger = Draft().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"one", b"two!", mode=mode))
     saved = commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two!")], ledger, EVENT, extra_blobs=[TOML])
     now = path.stat()
     assert (path.read_bytes(), stat.S_IMODE(now.st_mode)) == (b"two!", mode)
@@ -58,18 +58,18 @@ def test_mode_stays_and_mtime_comes_back(tmp_path: Path, mode: int) -> None:
     recorded = saved.files["a.py"].stat
     assert recorded is not None
     assert (recorded.size, recorded.mtime_ns, recorded.ino) == (4, now.st_mtime_ns, now.st_ino)
-    commit(str(tmp_path), [change(tmp_path, "a.py", b"two!", b"one", mtime_ns=MTIME)], Ledger(), EVENT)
+    commit(str(tmp_path), [change(tmp_path, "a.py", b"two!", b"one", mtime_ns=MTIME)], Draft(), EVENT)
     now = path.stat()
     assert (path.read_bytes(), stat.S_IMODE(now.st_mode), now.st_mtime_ns) == (b"one", mode, MTIME)
 
 
 def test_after_the_last_patch_only_the_log_and_the_lock_stay(tmp_path: Path) -> None:
     put(tmp_path / "a.py", b"one")
-    ledger = Ledger().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"one", b"two"))
+    ledger = Draft().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"one", b"two"))
     commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], ledger, EVENT, extra_blobs=[TOML])
     assert sorted(os.listdir(tmp_path / ".patchkit")) == ["blobs", "ledger.json", "lock", "log.jsonl"]
     assert len(os.listdir(tmp_path / ".patchkit" / "blobs")) == 3
-    commit(str(tmp_path), [change(tmp_path, "a.py", b"two", b"one")], Ledger(), {**EVENT, "command": "revert"})
+    commit(str(tmp_path), [change(tmp_path, "a.py", b"two", b"one")], Draft(), {**EVENT, "command": "revert"})
     assert sorted(os.listdir(tmp_path / ".patchkit")) == ["lock", "log.jsonl"]
     assert [event["command"] for event in read_log(str(tmp_path))] == ["test", "revert"]
     assert [event["files"] for event in read_log(str(tmp_path))] == [1, 1]
@@ -78,7 +78,7 @@ def test_after_the_last_patch_only_the_log_and_the_lock_stay(tmp_path: Path) -> 
 def test_a_hard_linked_twin_is_left_alone(tmp_path: Path) -> None:
     path = put(tmp_path / "site" / "a.py", b"one")
     os.link(path, tmp_path / "cache.py")
-    commit(str(tmp_path / "site"), [change(tmp_path / "site", "a.py", b"one", b"two")], Ledger(), EVENT)
+    commit(str(tmp_path / "site"), [change(tmp_path / "site", "a.py", b"one", b"two")], Draft(), EVENT)
     assert (tmp_path / "cache.py").read_bytes() == b"one"
     assert path.stat().st_nlink == 1
 
@@ -88,7 +88,7 @@ def test_a_link_is_replaced_never_written_through(tmp_path: Path) -> None:
     home = tmp_path / "site"
     home.mkdir()
     (home / "a.py").symlink_to("../store.py")
-    commit(str(home), [change(home, "a.py", b"one", b"two")], Ledger(), EVENT)
+    commit(str(home), [change(home, "a.py", b"one", b"two")], Draft(), EVENT)
     assert store.read_bytes() == b"one"
     assert not (home / "a.py").is_symlink()
     assert (home / "a.py").read_bytes() == b"two"
@@ -102,7 +102,7 @@ def test_a_link_is_replaced_never_written_through(tmp_path: Path) -> None:
             raise OSError(errno.ENOSPC, "full")
 
     with pytest.raises(SiteError, match="put back as it was"):
-        commit(str(home), [change(home, "a.py", b"one", b"two")], Ledger(), EVENT, crash=fail)
+        observed_commit(fail, str(home), [change(home, "a.py", b"one", b"two")], Draft(), EVENT)
     assert os.readlink(home / "a.py") == "../store.py"
     assert sorted(os.listdir(home)) == [".patchkit", "a.py"]
 
@@ -114,7 +114,7 @@ def test_extended_attributes_stay(tmp_path: Path) -> None:
         os.setxattr(path, "user.note", b"kept")
     except OSError:
         pytest.skip("this file system has none")
-    commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Ledger(), EVENT)
+    commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Draft(), EVENT)
     assert os.getxattr(path, "user.note") == b"kept"
 
 
@@ -124,7 +124,7 @@ def test_the_owner_stays_also_of_what_root_adds(tmp_path: Path) -> None:
     os.chown(path, 1234, 1235)
     os.chown(tmp_path / "pkg", 1234, 1235)
     changes = [change(tmp_path, "pkg/a.py", b"one", b"two"), change(tmp_path, "pkg/new/b.py", None, b"b")]
-    commit(str(tmp_path), changes, Ledger(), EVENT)
+    commit(str(tmp_path), changes, Draft(), EVENT)
     for name in ("pkg/a.py", "pkg/new", "pkg/new/b.py"):
         now = (tmp_path / name).stat()
         assert (now.st_uid, now.st_gid) == (1234, 1235), name
@@ -143,7 +143,7 @@ def test_nothing_is_written_where_a_file_is_not_as_planned(tmp_path: Path) -> No
         change(tmp_path, "dir.py", b"", b"two"),
     ]
     with pytest.raises(SiteError) as raised:
-        commit(str(tmp_path), changes, Ledger(), EVENT)
+        commit(str(tmp_path), changes, Draft(), EVENT)
     assert raised.value.code == "changed"
     assert [os.path.basename(path) for path in raised.value.details["paths"]] == ["b.py", "new.py", "gone.py", "dir.py"]
     assert (tmp_path / "a.py").read_bytes() == b"one"
@@ -161,7 +161,7 @@ def test_a_write_between_the_check_and_the_rename_is_kept(tmp_path: Path) -> Non
 
     changes = [change(tmp_path, name, b"one", b"two") for name in ("a.py", "b.py")]
     with pytest.raises(SiteError, match="written to") as raised:
-        commit(str(tmp_path), changes, Ledger(), EVENT, crash=edit)
+        observed_commit(edit, str(tmp_path), changes, Draft(), EVENT)
     # b.py was never ours: a.py is put back, and b.py, neither before nor after, is named and left alone
     assert (tmp_path / "a.py").read_bytes() == b"one"
     assert (tmp_path / "b.py").read_bytes() == b"ONE"
@@ -176,13 +176,13 @@ def test_bytes_that_do_not_read_back_are_an_error(tmp_path: Path) -> None:
             (tmp_path / "a.py").write_bytes(b"tw0")
 
     with pytest.raises(SiteError, match="reads back") as raised:
-        commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Ledger(), EVENT, crash=spoil)
+        observed_commit(spoil, str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Draft(), EVENT)
     assert raised.value.code == "verify"
 
 
 def test_the_ledger_never_refers_to_bytes_that_are_not_kept(tmp_path: Path) -> None:
     put(tmp_path / "a.py", b"edited")
-    ledger = Ledger().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"pristine", b"two"))
+    ledger = Draft().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"pristine", b"two"))
     with pytest.raises(InternalError, match="not kept"):
         commit(str(tmp_path), [change(tmp_path, "a.py", b"edited", b"two")], ledger, EVENT, extra_blobs=[TOML])
     assert (tmp_path / "a.py").read_bytes() == b"edited"
@@ -199,12 +199,12 @@ def test_faults_of_the_caller(tmp_path: Path) -> None:
         [Change("b.py", str(tmp_path / "a.py"), b"one", b"two")],
     ):
         with pytest.raises(InternalError):
-            commit(str(tmp_path), wrong, Ledger(), EVENT)
+            commit(str(tmp_path), wrong, Draft(), EVENT)
     assert (tmp_path / "a.py").read_bytes() == b"one"
 
 
 def test_a_ledger_alone_can_be_committed(tmp_path: Path) -> None:
-    ledger = Ledger().with_patch(patch_entry("p", []))
+    ledger = Draft().with_patch(patch_entry("p", []))
     commit(str(tmp_path), [], ledger, EVENT, extra_blobs=[TOML])
     assert Ledger.load(str(tmp_path)).patches == ledger.patches
 
@@ -212,27 +212,27 @@ def test_a_ledger_alone_can_be_committed(tmp_path: Path) -> None:
 def test_added_directories_go_with_the_last_added_file(tmp_path: Path) -> None:
     home = str(tmp_path)
     names = ("pkg/new/a.py", "pkg/new/sub/b.py")
-    ledger = Ledger()
+    ledger = Draft()
     for name in names:
-        before = Ledger.load(home)
+        before = Draft(*Ledger.load(home))
         ledger = before.with_file(name, entry_for(None, b"x"))
         commit(home, [change(tmp_path, name, None, b"x")], ledger, EVENT)
     assert Ledger.load(home).files[names[0]].created_dirs == ("pkg", "pkg/new")
     assert Ledger.load(home).files[names[1]].created_dirs == ("pkg/new/sub",)
     put(tmp_path / "pkg/new/sub/__pycache__/b.cpython-311.pyc", b"")
-    commit(home, [change(tmp_path, names[0], b"x", None)], Ledger.load(home).without_file(names[0]), EVENT)
+    commit(home, [change(tmp_path, names[0], b"x", None)], Draft(*Ledger.load(home)).without_file(names[0]), EVENT)
     assert (tmp_path / names[1]).exists()
-    commit(home, [change(tmp_path, names[1], b"x", None)], Ledger.load(home).without_file(names[1]), EVENT)
+    commit(home, [change(tmp_path, names[1], b"x", None)], Draft(*Ledger.load(home)).without_file(names[1]), EVENT)
     assert os.listdir(tmp_path) == [".patchkit"]
 
 
 def test_a_directory_somebody_else_uses_stays(tmp_path: Path) -> None:
     home = str(tmp_path)
     commit(
-        home, [change(tmp_path, "new/a.py", None, b"x")], Ledger().with_file("new/a.py", entry_for(None, b"x")), EVENT
+        home, [change(tmp_path, "new/a.py", None, b"x")], Draft().with_file("new/a.py", entry_for(None, b"x")), EVENT
     )
     put(tmp_path / "new" / "mine.txt", b"mine")
-    commit(home, [change(tmp_path, "new/a.py", b"x", None)], Ledger(), EVENT)
+    commit(home, [change(tmp_path, "new/a.py", b"x", None)], Draft(), EVENT)
     assert os.listdir(tmp_path / "new") == ["mine.txt"]
 
 
@@ -285,7 +285,7 @@ def test_a_package_uninstalled_meanwhile_is_not_brought_back(tmp_path: Path) -> 
 def test_a_reinstall_meanwhile_is_as_good_as_before(tmp_path: Path) -> None:
     home = tmp_path
     put(home / "a.py", b"pristine")
-    first = Ledger().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"pristine", b"one"))
+    first = Draft().with_patch(patch_entry("p", ["a.py"])).with_file("a.py", entry_for(b"pristine", b"one"))
     commit(str(home), [change(home, "a.py", b"pristine", b"one")], first, EVENT, extra_blobs=[TOML])
     second = first.with_file("a.py", entry_for(b"pristine", b"two"))
     steps = Stop(None)
@@ -297,7 +297,7 @@ def test_a_reinstall_meanwhile_is_as_good_as_before(tmp_path: Path) -> None:
             raise steps.error
 
     with pytest.raises(Crash):
-        commit(str(home), [change(home, "a.py", b"one", b"two")], second, EVENT, crash=stop)
+        observed_commit(stop, str(home), [change(home, "a.py", b"one", b"two")], second, EVENT)
     (home / "a.py").write_bytes(b"pristine")
     done = recover(str(home))
     assert done is not None
@@ -337,7 +337,7 @@ def test_a_running_transaction_is_not_disturbed(tmp_path: Path) -> None:
             threads.append(threading.Thread(target=lambda: results.append(recover(str(tmp_path)))))
             threads[0].start()
 
-    commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Ledger(), EVENT, crash=look)
+    observed_commit(look, str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Draft(), EVENT)
     threads[0].join()
     assert results == [None]
     assert (tmp_path / "a.py").read_bytes() == b"two"
@@ -392,7 +392,7 @@ def test_commit_within_the_callers_lock(tmp_path: Path) -> None:
     put(tmp_path / "a.py", b"one")
     with lock(str(tmp_path)):
         assert recover(str(tmp_path)) is None
-        commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Ledger(), EVENT)
+        commit(str(tmp_path), [change(tmp_path, "a.py", b"one", b"two")], Draft(), EVENT)
     assert (tmp_path / "a.py").read_bytes() == b"two"
 
 
@@ -418,10 +418,10 @@ def test_any_transaction_stopped_anywhere(
         if before is not None:
             put(home / key, before)
         changes.append(change(home, key, before, after))
-    ledger = Ledger().with_patch(patch_entry("p", []))
+    ledger = Draft().with_patch(patch_entry("p", []))
     hook = Stop(at, "after" if exit_late else "before")
     try:
-        commit(str(home), changes, ledger, EVENT, extra_blobs=[TOML], crash=hook)
+        observed_commit(hook, str(home), changes, ledger, EVENT, extra_blobs=[TOML])
     except Crash:
         recover(str(home))
     side = 1 if Ledger.load(str(home)).patch("p") else 0
@@ -451,11 +451,11 @@ def test_bytes_that_were_lost_before_do_not_stand_in_the_way(tmp_path: Path) -> 
     """Of another file, which this transaction leaves alone."""
     put(tmp_path / "a.py", b"a")
     put(tmp_path / "b.py", b"b")
-    first = Ledger().with_file("a.py", entry_for(b"a", b"A"))
+    first = Draft().with_file("a.py", entry_for(b"a", b"A"))
     commit(str(tmp_path), [change(tmp_path, "a.py", b"a", b"A")], first, EVENT)
     for path in (tmp_path / ".patchkit" / "blobs").iterdir():
         path.unlink()
-    both = Ledger.load(str(tmp_path)).with_file("b.py", entry_for(b"b", b"B"))
+    both = Draft(*Ledger.load(str(tmp_path))).with_file("b.py", entry_for(b"b", b"B"))
     commit(str(tmp_path), [change(tmp_path, "b.py", b"b", b"B")], both, EVENT)
     assert (tmp_path / "b.py").read_bytes() == b"B"
     with pytest.raises(InternalError):
@@ -468,7 +468,7 @@ def test_an_added_file_is_as_its_package(tmp_path: Path, init: int, expected: in
     os.chmod(tmp_path / "pkg", 0o751)
     umask = os.umask(0o077)
     try:
-        ledger = Ledger().with_file("pkg/new/a.py", entry_for(None, b"x"))
+        ledger = Draft().with_file("pkg/new/a.py", entry_for(None, b"x"))
         commit(str(tmp_path), [change(tmp_path, "pkg/new/a.py", None, b"x")], ledger, EVENT)
     finally:
         os.umask(umask)

@@ -10,7 +10,7 @@ from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
 
 if TYPE_CHECKING:
-    from patchkit.ops.outcome import FileResult, Outcome, PatchResult
+    from patchkit.ops.outcome import Discarded, FileResult, Outcome, PatchResult
     from patchkit.site.environment import Site
 
 #: File lines that are printed for one patch; --json has them all.
@@ -36,7 +36,9 @@ def configure_revert(parser: ArgumentParser) -> None:
     """The options of ``revert``."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="an applied patch")
     parser.add_argument("--all", action="store_true", help="every applied patch")
-    parser.add_argument("--force", action="store_true", help="discard hand edits made since, after showing them")
+    parser.add_argument(
+        "--force", action="store_true", help="discard hand edits that cannot be kept, after showing them"
+    )
     _plan_options(parser)
 
 
@@ -80,6 +82,14 @@ def run_revert(arguments: Namespace) -> int:
 
     output: Output = arguments.output
     site = site_of(arguments)
+
+    def show(discarded: Sequence[Discarded]) -> None:
+        # Before a byte is written: whoever sees with horror what goes can still stop it, or read it here.
+        for item in discarded:
+            output.note(f"{item.path}: the edits made by hand here are discarded:")
+            output.diff(_discarded_diff([item]))
+        output.flush()
+
     outcome = revert_site(
         site,
         arguments.names,
@@ -89,6 +99,7 @@ def run_revert(arguments: Namespace) -> int:
         dry_run=arguments.dry_run,
         notice=output.note,
         fetch=output.status if arguments.fetch else None,
+        show=show,
     )
     return _report(arguments, outcome, site)
 
@@ -127,8 +138,7 @@ def _report(arguments: Namespace, outcome: Outcome, site: Site) -> int:
         output.line("nothing to do: no patch is wanted and none is applied")
     for note in outcome.notes:
         output.note(note)
-    shown = arguments.diff or outcome.discarded
-    if shown:
+    if arguments.diff:
         _show_diff(output, outcome.files)
     if output.json_mode:
         output.json(
@@ -137,7 +147,7 @@ def _report(arguments: Namespace, outcome: Outcome, site: Site) -> int:
             dry_run=arguments.dry_run,
             patches=[_patch_json(patch) for patch in outcome.patches],
             notes=outcome.notes,
-            diff=_diff_text(outcome.files) if shown else None,
+            diff=(_diff_text(outcome.files) if arguments.diff else _discarded_diff(outcome.discarded) or None),
         )
     return 0
 
@@ -188,6 +198,13 @@ def _show_diff(output: Output, files: list[FileResult]) -> None:
     if text:
         output.line()
         output.diff(text)
+
+
+def _discarded_diff(discarded: Sequence[Discarded]) -> str:
+    """From the bytes that were edited by hand to the result."""
+    from patchkit.ops.inspect import unified
+
+    return "".join(unified(item.path, item.before, item.after) for item in discarded)
 
 
 def _diff_text(files: list[FileResult]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
 
 if TYPE_CHECKING:
+    from patchkit.ops.catalog import Catalog
     from patchkit.ops.check import PatchState
 
 #: File lines that are printed for one patch; --json has them all.
@@ -29,7 +31,8 @@ def run_check(arguments: Namespace) -> int:
 
     output: Output = arguments.output
     site = site_of(arguments)
-    report = check_site(site, arguments.names, catalog_of(arguments))
+    catalog = catalog_of(arguments)
+    report = check_site(site, arguments.names, catalog)
     states = report.states
     for notice in report.notices:
         output.note(notice)
@@ -38,7 +41,8 @@ def run_check(arguments: Namespace) -> int:
         output.note(f"{output.paint('damaged', 'red', sys.stderr)}: {damage.message}")
         output.note(f"{output.paint('hint', 'cyan', sys.stderr)}: {damage.hint}")
     if not states and not report.damage:
-        output.line(f"no patches: none is applied in {site.home}, and no project wants any")
+        # Also with --quiet: a check that looked in the wrong place must not pass for one that found all well.
+        output.note(f"nothing was checked: no patch is applied in {site.home} and {_nobody(catalog)}")
     output.json(
         ok=report.clean,
         site=site_json(site),
@@ -59,6 +63,12 @@ def run_check(arguments: Namespace) -> int:
         damage=report.damage[0].to_json() if report.damage else None,
     )
     return 0 if report.clean else 1
+
+
+def _nobody(catalog: Catalog) -> str:
+    if catalog.project is not None and catalog.project.listed:
+        return "the project's list is empty"
+    return f"no project wants any (looked for [tool.patchkit] from {os.getcwd()} upwards)"
 
 
 def _print(output: Output, states: Sequence[PatchState], *, quiet: bool) -> None:

@@ -26,7 +26,7 @@ def run_doctor(arguments: Namespace) -> int:
 
     output: Output = arguments.output
     site = site_of(arguments)
-    mended = mend(site)
+    mended = mend(site, wait=False)
     for notice in mended.notices:
         output.note(notice)
     catalog = catalog_of(arguments)

@@ -153,9 +153,12 @@ def run_diff(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     mend_all(site, output.note)
-    found = differences(Homes(site), [arguments.name] if arguments.name else [])
+    homes = Homes(site)
+    found = differences(homes, [arguments.name] if arguments.name else [])
     several = len({item.site for item in found}) > 1
-    if not found:
+    if not any(workspace.ledger.patches for workspace in homes.all()):
+        output.note("no patch is applied: there is nothing to compare")
+    elif not found:
         output.note("no file differs from what was installed")
     for item in found:
         if item.modified:
