@@ -189,9 +189,8 @@ def _lay(
     def who() -> str:
         return patch.path or patch.name
 
-    # Whether the *release* has the change was judged before, on pristine; here earlier patches are laid already.
     try:
-        plan = plan_patch(patch._replace(upstreamed=()), files, grammar)
+        plan = plan_patch(patch, files, grammar)
     except PlanError as error:
         if not error.message.startswith(patch.path or patch.name):  # one that knows the target's file alone
             error.message = f"{patch.path or patch.name}: {error.message}"
