@@ -1,13 +1,17 @@
+"""An anchor that is nowhere, names that are not there, and the promise that a remedy matches."""
+
 from __future__ import annotations
 
 import ast
-import json
 import tomllib
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+# The shape of tpu_inference/runner/tpu_runner.py around its sampling, line for line what matters to an anchor.
+from support.explaining import RUNNER, SAMPLE, make, many, none, shown
 
 from patchkit.edit import uniqueness
 from patchkit.edit.explain import Diagnosis, Problem, explain_inside, explain_many, explain_none, explain_scope
@@ -15,78 +19,6 @@ from patchkit.edit.outline import Outline
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
-
-# The shape of tpu_inference/runner/tpu_runner.py around its sampling, line for line what matters to an anchor.
-RUNNER = """\
-import jax.numpy as jnp
-from vllm.sample import sampler
-
-
-class TPUModelRunner:
-    def sample_tokens(self, grammar_output):
-        with jax.set_mesh(self.mesh):
-            return self._sample_from_logits(grammar_output)
-
-    def _sample_from_logits(self, logits, full_logits, metadata):
-        if metadata is None:
-            logits = logits.astype(jnp.float32)
-            with self.maybe_forbid_compile:
-                next_tokens, processed_logits = sample(
-                    self.rng, self.mesh, logits)
-        else:
-            bonus_logits = logits[metadata.bonus]
-
-        logits = logits.astype(jnp.float32)
-        if full_logits is not None:
-            full_logits = full_logits.astype(jnp.float32)
-        return logits
-
-
-def warm_up(runner):
-    runner.sample_tokens(None)
-"""
-SAMPLE = "TPUModelRunner._sample_from_logits"
-
-
-def make(
-    anchor: str,
-    text: str = RUNNER,
-    kind: Literal["find", "match"] = "find",
-    *,
-    scope: str | None = None,
-    inside: str | None = None,
-    **more: Any,
-) -> Problem:
-    source = Source(text.encode("utf-8", "surrogateescape"), path="pkg/runner.py")
-    try:
-        outline: Outline | None = Outline(source, ast.parse(text))
-    except (SyntaxError, ValueError):
-        outline = None
-    pattern = None
-    if kind == "match":
-        from patchkit.edit.pattern import compile_pattern
-
-        pattern = compile_pattern(anchor, ast.parse)
-    problem = Problem(source, outline, anchor, kind, scope, inside, [], "1", pattern, ast.parse)
-    problem = problem._replace(regions=uniqueness.regions_of(problem, scope, inside))
-    return problem._replace(**more)
-
-
-def none(problem: Problem, *files: tuple[str, bytes], versions: tuple[str, ...] = ()) -> Diagnosis:
-    assert uniqueness.hits(problem, problem.regions) == []
-    return explain_none(problem, siblings=lambda: iter(files), other_versions=versions)
-
-
-def many(problem: Problem) -> Diagnosis:
-    return explain_many(problem, uniqueness.hits(problem, problem.regions))
-
-
-def shown(diagnosis: Diagnosis) -> str:
-    assert all("\n" not in line for line in diagnosis.lines)
-    assert all(line.isprintable() for line in diagnosis.lines)
-    json.dumps(diagnosis.data)
-    return "\n".join(diagnosis.lines)
-
 
 # -- a: in the file, but not where it is searched ----------------------------------------------------------------------
 
@@ -362,207 +294,6 @@ def test_what_is_quoted_cannot_drive_a_terminal() -> None:
     diagnosis = none(make("    name = fetch('\x1b[2J\u202e', 2)\n", text))
     assert "\\x1b[2J\\u202e" in shown(diagnosis)
     assert shown(many(make("'", text.replace("1", "'"))))
-
-
-# -- too many, too few -------------------------------------------------------------------------------------------------
-
-
-def test_the_real_case_three_places() -> None:
-    diagnosis = many(make("logits.astype(jnp.float32)"))
-    assert (
-        shown(diagnosis)
-        == """\
-line 12 in TPUModelRunner._sample_from_logits:
-    10 |     def _sample_from_logits(self, logits, full_logits, metadata):
-    11 |         if metadata is None:
-  > 12 |             logits = logits.astype(jnp.float32)
-    13 |             with self.maybe_forbid_compile:
-    14 |                 next_tokens, processed_logits = sample(
-line 19 in TPUModelRunner._sample_from_logits:
-    17 |             bonus_logits = logits[metadata.bonus]
-    18 |
-  > 19 |         logits = logits.astype(jnp.float32)
-    20 |         if full_logits is not None:
-    21 |             full_logits = full_logits.astype(jnp.float32)
-line 21 in TPUModelRunner._sample_from_logits:
-    19 |         logits = logits.astype(jnp.float32)
-    20 |         if full_logits is not None:
-  > 21 |             full_logits = full_logits.astype(jnp.float32)
-    22 |         return logits
-    23 |
-to mean only line 12: anchor it with its whole line (and repeat in `replace` what is to stay):
-find = '''
-            logits = logits.astype(jnp.float32)
-'''
-to mean only line 19: anchor it with its whole line (and repeat in `replace` what is to stay):
-find = '''
-        logits = logits.astype(jnp.float32)
-'''
-to mean only line 21: anchor it with its whole line (and repeat in `replace` what is to stay):
-find = '''
-            full_logits = full_logits.astype(jnp.float32)
-'''
-to mean all 3: count = 3"""
-    )
-    assert [place["line"] for place in diagnosis.data["places"]] == [12, 19, 21]
-    assert diagnosis.data["found"] == 3
-    assert diagnosis.data["suggestions"][-1] == {"count": 3}
-
-
-def test_a_scope_for_each_place() -> None:
-    text = "def a():\n    x = 1\n\n\ndef b():\n    x = 1\n"
-    assert (
-        shown(many(make("x = 1", text)))
-        == """\
-line 2 in a:
-    1 | def a():
-  > 2 |     x = 1
-    3 |
-    4 |
-line 6 in b:
-    4 |
-    5 | def b():
-  > 6 |     x = 1
-to mean only line 2: scope = "a"
-to mean only line 6: scope = "b"
-to mean both: count = 2"""
-    )
-
-
-def test_more_context_above_and_below() -> None:
-    text = "x = 1\ny = 1\nx = 1\ny = 2\nx = 1\ny = 1\n"
-    assert (
-        shown(many(make("x = 1\n", text))).partition("to mean ")[2]
-        == """\
-only line 1: anchor it with 2 more lines below (and repeat in `replace` what is to stay):
-find = '''
-x = 1
-y = 1
-x = 1
-'''
-to mean only line 3: anchor it with 1 more line above (and repeat in `replace` what is to stay):
-find = '''
-y = 1
-x = 1
-'''
-to mean only line 5: anchor it with 1 more line above (and repeat in `replace` what is to stay):
-find = '''
-y = 2
-x = 1
-'''
-to mean all 3: count = 3"""
-    )
-
-
-def test_nth_where_nothing_else_tells_them_apart_and_eight_places_with_context() -> None:
-    diagnosis = many(make("x = 1\n", "x = 1\n" * 40))
-    text = shown(diagnosis)
-    assert "line 8:\n" in text
-    assert "line 9\nline 10\n" in text  # the rest without context
-    assert "line 40\n" in text
-    assert len(diagnosis.data["places"]) == 40
-    assert "to mean all 40: count = 40" in text
-    # From the first line on, 1 to 5 lines more never end where the file begins.
-    assert "to mean only line 1: count = 40 and nth = 1" in text
-    assert "to mean only line 8: count = 40 and nth = 8" in text  # every place that is shown
-    assert "to mean only line 9" not in text
-
-
-def test_two_places_on_one_line() -> None:
-    text = "x = f(a) + f(a)\ny = f(a)\n"
-    assert (
-        shown(many(make("f(a)", text)))
-        == """\
-line 1, column 5:
-  > 1 | x = f(a) + f(a)
-    2 | y = f(a)
-line 1, column 12:
-  > 1 | x = f(a) + f(a)
-    2 | y = f(a)
-line 2:
-    1 | x = f(a) + f(a)
-  > 2 | y = f(a)
-to mean only line 1, column 5: count = 3 and nth = 1
-to mean only line 1, column 12: count = 3 and nth = 2
-to mean only line 2: anchor it with its whole line (and repeat in `replace` what is to stay):
-find = '''
-y = f(a)
-'''
-to mean all 3: count = 3"""
-    )
-    assert many(make("f(a)", "x = f(a) + f(a)\n", "match")).lines[-3:-1] == [
-        "to mean only line 1, column 5: count = 2 and nth = 1",
-        "to mean only line 1, column 12: count = 2 and nth = 2",
-    ]
-    assert many(make("f(a)", "x = f(a) + f(a)\n", key="after", settable=())).lines[-4:] == [
-        "to mean only line 1, column 5: anchor it with more of its line (and repeat in `replace` what is to stay):",
-        'after = "f(a) "',
-        "to mean only line 1, column 12: anchor it with more of its line (and repeat in `replace` what is to stay):",
-        'after = "+ f(a)"',
-    ]
-
-
-def test_every_place_that_is_shown_gets_a_remedy_of_its_own() -> None:
-    text = "".join(f"a{number}\nb\nx = 1\n" for number in range(9))
-    diagnosis = many(make("x = 1\n", text))
-    remedies = [remedy for remedy in diagnosis.data["suggestions"] if "place" in remedy]
-    assert [remedy["place"] for remedy in remedies] == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert [remedy.get("find") for remedy in remedies[:2]] == ["x = 1\na1\n", "x = 1\na2\n"]
-    lines = shown(diagnosis).split("\n")
-    assert len(lines) - lines.index("line 27") <= 40
-    pair = many(make("x = 1\n", "a\nx = 1\nx = 1\nb\n"))
-    texts = [remedy["find"] for remedy in pair.data["suggestions"] if "find" in remedy]
-    assert len(texts) == len(set(texts))
-
-
-def test_inside_tells_syntax_matches_apart() -> None:
-    diagnosis = many(make("$L = $L.astype(jnp.float32)", kind="match", scope=SAMPLE))
-    assert diagnosis.lines[-4:] == [
-        'to mean only line 12: inside = "if metadata is None:"',
-        "to mean only line 19: count = 3 and nth = 2",
-        'to mean only line 21: inside = "if full_logits is not None:"',
-        "to mean all 3: count = 3",
-    ]
-
-
-def test_only_settable_keys_are_proposed() -> None:
-    problem = make("logits.astype(jnp.float32)", text="logits.astype(jnp.float32)\n" * 30, key="after", settable=())
-    text = shown(many(problem))
-    assert "nth" not in text
-    assert "count" not in text
-    assert "scope" not in text
-    last = none(make("  x = 1\n", "    x = 1\n", key="after", settable=()))
-    assert last.lines[1] == "after = '''"
-
-
-def test_fewer_than_expected_shows_the_found_and_the_near() -> None:
-    text = "def f():\n    x = run(1)\n    if x:\n        x = run(1)\n"
-    diagnosis = many(make("    x = run(1)\n", text, expected="2"))
-    assert (
-        shown(diagnosis)
-        == """\
-line 2 in f:
-    1 | def f():
-  > 2 |     x = run(1)
-    3 |     if x:
-    4 |         x = run(1)
-line 4 in f: the same text but for indentation (anchor: 4 spaces, file: 8 spaces); it stands there (matches once, expected 2) as:
-find = '''
-        x = run(1)
-'''
-to mean this one only: count = 1"""
-    )
-
-
-def test_a_scope_that_holds_as_many_as_expected() -> None:
-    text = "def a():\n    x = 1\n    x = 1\n\n\ndef b():\n    x = 1\n"
-    assert 'to mean 2 of them: scope = "a"' in many(make("x = 1", text, expected="2")).lines
-
-
-def test_what_must_be_absent_has_no_remedy() -> None:
-    diagnosis = many(make("bonus_logits", expected="0"))
-    assert diagnosis.data["suggestions"] == []
-    assert diagnosis.lines[0] == "line 17 in TPUModelRunner._sample_from_logits:"
 
 
 # -- names and headers -------------------------------------------------------------------------------------------------

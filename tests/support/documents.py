@@ -19,6 +19,14 @@ from typing import NamedTuple
 
 from patchkit.cli.main import main
 
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def document(name: str) -> str:
+    """The text of a document of the repository."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
 
 class Block(NamedTuple):
     """A fenced code block: where it begins, its language, its title and its text."""
