@@ -8,15 +8,34 @@ from collections.abc import Iterator
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def named_definitions(tree: ast.Module, qualname: str) -> list[Definition]:
+#: The definitions directly in each owner (by ``id``) by name, kept for the next question about the same tree.
+Known = dict[int, dict[str, list[Definition]]]
+
+
+def named_definitions(tree: ast.Module, qualname: str, known: Known | None = None) -> list[Definition]:
     """Every def and class of that dotted chain of names, in source order; statements such as ``if`` do not count in it.
 
     Only statements on the way are visited: a whole file's walk costs as much as half of its parse.
+
+    Args:
+        tree: The file's tree.
+        qualname: Names with dots between them.
+        known: What earlier calls for this tree found; grows.
     """
+    kept: Known = {} if known is None else known
     level: list[ast.AST] = [tree]
     for name in qualname.split("."):
-        level = [found for owner in level for found in _directly_in(owner) if found.name == name]
+        level = [found for owner in level for found in _by_name(owner, kept).get(name, ())]
     return [node for node in level if isinstance(node, Definition)]
+
+
+def _by_name(owner: ast.AST, known: Known) -> dict[str, list[Definition]]:
+    if id(owner) not in known:
+        named: dict[str, list[Definition]] = {}
+        for found in _directly_in(owner):
+            named.setdefault(found.name, []).append(found)
+        known[id(owner)] = named
+    return known[id(owner)]
 
 
 def _directly_in(owner: ast.AST) -> Iterator[Definition]:

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from patchkit.edit.definitions import Definition, child_lists, named_definitions
+from patchkit.edit.definitions import Definition, Known, child_lists, named_definitions
 from patchkit.edit.parse import BLANKS, PARSE_ERRORS, Parse
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
@@ -83,6 +83,7 @@ class Outline:
         self._places: dict[int, Place] | None = None
         self._definitions: list[tuple[str, Definition]] = []
         self._statements: list[ast.AST] = []
+        self._known: Known = {}
         self._blocks: dict[str, list[tuple[Block, int]]] = {}  # by keyword, with the positions of their colons
         self._heads: dict[tuple[str, bool, bool], tuple[str, ast.Module]] = {}
         self._prints: dict[tuple[str, bool, bool], dict[tuple[Any, ...], list[int]]] = {}
@@ -230,7 +231,9 @@ class Outline:
         A region is the definition's whole lines, decorators included, and the comment lines that follow it directly
         and are indented deeper than it.
         """
-        return [self._region(node) for node in named_definitions(self.tree, qualname.replace(".<locals>", ""))]
+        return [
+            self._region(node) for node in named_definitions(self.tree, qualname.replace(".<locals>", ""), self._known)
+        ]
 
     def qualnames(self) -> list[str]:
         """The qualified name of every def and class, each once, in source order."""
