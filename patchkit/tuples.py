@@ -1,4 +1,4 @@
-"""``NamedTuple`` at a third of the price of ``typing.NamedTuple``.
+"""``NamedTuple`` at less than half the price of ``typing.NamedTuple``.
 
 That one compiles the text of every annotation when a class is made: the fifty classes that one ``apply`` loads cost as
 much as starting Python (benchmarks/startup.py). This one gives the same class body to ``collections.namedtuple``,
