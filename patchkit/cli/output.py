@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from patchkit.errors import PatchkitError, SiteError
+from patchkit.visible import visible as safe
 
 #: Columns that text meant for people keeps within, where its words let it.
 WIDTH = 80
@@ -104,10 +105,14 @@ class Output:
         return f"{self._mark}{_STYLES[style]}m{text}{self._mark}0m"
 
     def diff(self, text: str) -> None:
-        """Print a unified diff, coloured by line; off a terminal its very bytes, for other tools to apply."""
-        if not (self._colored(self._people) or _is_terminal(self._people)):
-            self._write(self._people, text)
+        """Print a unified diff, coloured by line; off a terminal its very bytes, for other tools to apply.
+
+        Bytes that are no UTF-8 come as lone surrogates (``surrogateescape``).
+        """
+        if not (self.json_mode or self._colored(sys.stdout) or _is_terminal(sys.stdout)):
+            self._write_bytes(sys.stdout, text)
             return
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         for line in text.removesuffix("\n").split("\n"):
             shown = line.removesuffix("\r")
             style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), None)
@@ -140,6 +145,21 @@ class Output:
         if self.color == "never" or os.environ.get("NO_COLOR"):
             return False
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+    def _write_bytes(self, stream: TextIO | None, text: str) -> None:
+        """Write what is no text for people: no line break and no byte is translated on the way."""
+        buffer = getattr(stream, "buffer", None)
+        if stream is None or buffer is None:
+            self._write(stream, text)
+            return
+        try:
+            stream.flush()
+            buffer.write(text.encode("utf-8", "surrogateescape"))
+        except BrokenPipeError:
+            _discard(stream)
+        except OSError as error:
+            _discard(stream)
+            self._unwritable = error
 
     def _write(self, stream: TextIO | None, text: str) -> None:
         if stream is None:  # started with that descriptor closed
@@ -175,20 +195,13 @@ def _wrapped(line: str, width: int) -> list[str]:
         return [line]
     import textwrap
 
-    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
+    # A command in backticks stays in one piece, to be copied as it stands.
+    pieces = line.split("`")
+    pieces[1::2] = [piece.replace(" ", "\0") for piece in pieces[1::2]] if len(pieces) % 2 else pieces[1::2]
+    found = textwrap.wrap("`".join(pieces), width, break_long_words=False, break_on_hyphens=False)
+    return [part.replace("\0", " ") for part in found] or [""]
 
 
 def visible(text: str) -> str:
-    """``text`` safe for a terminal: control characters and bidirectional overrides are shown, not obeyed."""
-    if text.isprintable():
-        return text
-    return "".join(c if c in "\n\t" or (c.isprintable() and not _steers(c)) else _shown(c) for c in text)
-
-
-def _steers(char: str) -> bool:
-    return char in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
-
-
-def _shown(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+    """``text`` safe for a terminal, with its line breaks and tabs; see :mod:`patchkit.visible`."""
+    return safe(text, keep="\n\t")

@@ -18,8 +18,9 @@ from patchkit.edit.remedies import REMEDY_LIMIT, Remedies
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
-from patchkit.edit.uniqueness import accepts, escape, hits, inside_any, quote, regions_of
+from patchkit.edit.uniqueness import accepts, hits, inside_any, quote, regions_of
 from patchkit.tuples import NamedTuple
+from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.edit.outline import Outline
@@ -81,7 +82,7 @@ class Report:
     def where(self, position: int) -> str:
         """`` in A.f``, or nothing at module level."""
         name = self.scope(position)
-        return f" in {escape(name)}" if name else ""
+        return f" in {visible(name)}" if name else ""
 
     def scope(self, position: int) -> str:
         """The qualified name around ``position``, "" at module level."""
@@ -141,7 +142,7 @@ def explain_none(
         report.data["elsewhere"].append({"path": place.path, "line": place.line, "whole": place.whole})
     if places:
         what = "the anchor stands in" if places[0].whole else "the anchor's longest line stands in"
-        named = ", ".join(f"{escape(place.path)}:{place.line}" for place in places)
+        named = ", ".join(f"{visible(place.path)}:{place.line}" for place in places)
         report.lines.append(f"{what} {'another file' if len(places) == 1 else 'other files'}: {named}")
         if places[0].whole and "scope" in problem.settable:
             report.lines.append("  if the code has moved, change `file` (and `scope`)")
@@ -151,7 +152,7 @@ def explain_none(
     if not close:
         _similar(report, covered)
     if other_versions:
-        report.lines.append(f"the patch has other edits for: {', '.join(map(escape, other_versions))}")
+        report.lines.append(f"the patch has other edits for: {', '.join(map(visible, other_versions))}")
         report.data["other_versions"] = list(other_versions)
     return report.done()
 
@@ -187,12 +188,12 @@ def _outside(report: Report, span: Span) -> None:
     scoped = regions_of(problem, problem.scope, None)
     if problem.scope is not None and not inside_any(scoped, span):
         if any(region.start < span.end and span.start < region.end for region in scoped):
-            report.lines.append(f"{at}, but only partly within the scope {escape(problem.scope)}")
+            report.lines.append(f"{at}, but only partly within the scope {visible(problem.scope)}")
         else:
-            report.lines.append(f"{at}, outside the scope {escape(problem.scope)}")
+            report.lines.append(f"{at}, outside the scope {visible(problem.scope)}")
         _other_scope(report, span)
     elif problem.inside is not None and not inside_any(regions_of(problem, problem.scope, problem.inside), span):
-        report.lines.append(f"{at}, outside `{escape(problem.inside)}`")
+        report.lines.append(f"{at}, outside `{visible(problem.inside)}`")
         _other_inside(report, span)
     elif problem.regions:
         first = source.line(min(region.start for region in problem.regions))
@@ -362,7 +363,7 @@ def _similar(report: Report, covered: Sequence[Span]) -> None:
             else (f"lines {candidate.first}-{candidate.last}")
         )
         outside = "" if candidate.within else ", outside of where it is searched"
-        name = f" in {escape(scope)}" if scope else ""
+        name = f" in {visible(scope)}" if scope else ""
         report.lines.append(f"{percent} % alike: {lines}{name}{outside} (- the anchor, + the file)")
         report.lines += [f"  {line}" for line in candidate.diff]
 
@@ -427,10 +428,10 @@ def explain_scope(outline: Outline, scope: str) -> Diagnosis:
         first, *rest = ordered
         lines.append(f"did you mean {uniqueness.toml_string(first)} (line {line_of(first)})?")
         if rest:
-            lines.append("or: " + ", ".join(f"{escape(name)} (line {line_of(name)})" for name in rest))
+            lines.append("or: " + ", ".join(f"{visible(name)} (line {line_of(name)})" for name in rest))
     same_last = [name for name in names if name.rpartition(".")[2] == parts[-1]]
     if len(same_last) > len(ordered):
-        lines.append(f"{len(same_last)} definitions here are named {escape(parts[-1])}")
+        lines.append(f"{len(same_last)} definitions here are named {visible(parts[-1])}")
     if not same_last:
         bound = nearmiss.binding_of(outline, parts[-1])
         if bound is not None:
@@ -438,7 +439,7 @@ def explain_scope(outline: Outline, scope: str) -> Diagnosis:
         holder = next((".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1) if ".".join(parts[:n]) in names), None)
         members = [name.rpartition(".")[2] for name in names if holder and name.rpartition(".")[0] == holder]
         if holder is not None and members and not ordered:
-            lines.append(f"{escape(holder)} (line {line_of(holder)}) defines: {_listed(members)}")
+            lines.append(f"{visible(holder)} (line {line_of(holder)}) defines: {_listed(members)}")
     if not names:
         lines.append("the file has no def and no class: leave out `scope`")
     elif not lines:
@@ -449,7 +450,7 @@ def explain_scope(outline: Outline, scope: str) -> Diagnosis:
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - PLACE_LIMIT} more" if len(names) > PLACE_LIMIT else ""
-    return ", ".join(map(escape, names[:PLACE_LIMIT])) + more
+    return ", ".join(map(visible, names[:PLACE_LIMIT])) + more
 
 
 def explain_inside(
@@ -465,7 +466,7 @@ def explain_inside(
         outside = []
     for block in outside[:REMEDY_LIMIT]:
         scope = outline.scope_at(block.start)
-        lines.append(f"it stands at line {source.line(block.start)}{f' in {escape(scope)}' if scope else ''}")
+        lines.append(f"it stands at line {source.line(block.start)}{f' in {visible(scope)}' if scope else ''}")
     near = nearmiss.near_headers(outline, header, regions, parse)
     if near:
         lines.append("the nearest headers:")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.edit.indent import dedent
@@ -15,9 +15,10 @@ from patchkit.edit.parse import PARSE_ERRORS
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
-from patchkit.edit.uniqueness import escape, inside_any
+from patchkit.edit.uniqueness import inside_any
 from patchkit.errors import PlanError
 from patchkit.tuples import NamedTuple
+from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Problem
@@ -255,7 +256,7 @@ def _blanks(text: str) -> str:
     kinds = {" ": "space", "\t": "tab"}
     if len(set(text)) == 1 and text[0] in kinds:
         return f"{len(text)} {kinds[text[0]]}{'s' if len(text) > 1 else ''}"
-    return f"'{escape(text)}'"
+    return f"'{visible(text)}'"
 
 
 # -- the same code in other formatting ---------------------------------------------------------------------------------
@@ -281,6 +282,7 @@ def reformatted(problem: Problem) -> tuple[str, list[Span]]:
         return "", []
 
 
+_TRIES = 10_000
 _METAVARIABLE = re.compile(r"\$\$\$\w*|\$[^\W\d]\w*")
 
 
@@ -293,8 +295,7 @@ def in_literals(problem: Problem) -> list[tuple[str, Span]]:
         return []
     from patchkit.edit.lexer import LexError, lex
 
-    wanted = re.compile(".*?".join(map(re.escape, parts)))
-    if wanted.search(problem.source.text) is None:
+    if not spread(problem.source.text, parts):
         return []
     try:
         tokens = lex(problem.source.text)
@@ -304,10 +305,37 @@ def in_literals(problem: Problem) -> list[tuple[str, Span]]:
     found = []
     for token in tokens:
         if token.kind in kinds:
-            spans = [Span(token.start + m.start(), token.start + m.end()) for m in wanted.finditer(token.text)]
-            found += [(kinds[token.kind], span) for span in spans]
+            spans = spread(token.text, parts)
+            found += [(kinds[token.kind], Span(token.start + begin, token.start + end)) for begin, end in spans]
     found.sort(key=lambda place: (not inside_any(problem.regions, place[1]), place[1].start))
     return found[:FORM_LIMIT]
+
+
+def spread(text: str, parts: Sequence[str]) -> list[tuple[int, int]]:
+    """Where ``parts`` follow on each other with no line break between them: the first :data:`FORM_LIMIT` places.
+
+    What ``part.*?part`` finds as a regular expression, which takes time with the power of the parts in a long line.
+    """
+    found: list[tuple[int, int]] = []
+    at = 0
+    one_line = not any("\n" in part for part in parts)
+    for _ in range(_TRIES):
+        begin = text.find(parts[0], at)
+        if begin < 0 or len(found) == FORM_LIMIT:
+            break
+        end = begin + len(parts[0])
+        for part in parts[1:]:
+            line_end = text.find("\n", end)
+            line_end = len(text) if line_end < 0 else line_end
+            place = text.find(part, end, line_end + len(part))
+            if place < 0:
+                at = line_end + 1 if not parts[0] and one_line else begin + 1
+                break
+            end = place + len(part)
+        else:
+            found.append((begin, end))
+            at = max(end, begin + 1)
+    return found
 
 
 def source_slice(source: Source, span: Span) -> Span:

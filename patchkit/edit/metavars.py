@@ -9,6 +9,7 @@ tree knows that the form says nothing.
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Sequence
 
 from patchkit.edit.lexer import CLOSING, OPENING, LexError, Token, lex
@@ -74,12 +75,11 @@ def encode(text: str) -> Encoded:
     _check(tokens, text)
     if "$" not in text:
         return Encoded(text, {})
-    stem = "pkmv"
-    while stem in text:
-        stem += "v"
+    stem = max((*re.findall("pkmv+", text), "pkm"), key=len) + "v"
     code: dict[int, str] = {}
     wraps = _wrappings(tokens, text)
     slots: dict[str, Slot] = {}
+    line, counted = 1, 0
     for position, token in enumerate(tokens):
         if token.kind != "meta":
             continue
@@ -88,7 +88,7 @@ def encode(text: str) -> Encoded:
         code[position] = form.format(identifier)
         many = token.text.startswith("$$$")
         name: str | None = token.text[3 if many else 1 :]
-        line = text.count("\n", 0, token.start) + 1
+        line, counted = line + text.count("\n", counted, token.start), token.start
         slots[identifier] = Slot(
             None if name in ("", "_") else name, many, identifier, code[position], form != "{}", line
         )
@@ -101,14 +101,15 @@ def encode(text: str) -> Encoded:
 
 def _check(tokens: Sequence[Token], text: str) -> None:
     for token in tokens:
-        line = text.count("\n", 0, token.start) + 1
         if token.kind == "op" and token.text == "$":
             raise MetavariableError(
-                "a `$` that begins no metavariable: write $X for one expression, $$$XS for any number", line
+                "a `$` that begins no metavariable: write $X for one expression, $$$XS for any number",
+                text.count("\n", 0, token.start) + 1,
             )
         if token.kind == "meta":
             before, after = text[token.start - 1 : token.start], text[token.end : token.end + 1]
             if before == "$" or (before.isidentifier() or before.isdigit()) or after == "$":
+                line = text.count("\n", 0, token.start) + 1
                 raise MetavariableError(f"{token.text} must stand by itself, not as part of a longer name", line)
 
 

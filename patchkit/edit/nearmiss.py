@@ -18,9 +18,10 @@ from patchkit.edit.parse import PARSE_ERRORS
 from patchkit.edit.source import Source
 from patchkit.edit.spans import Span
 from patchkit.edit.text import find_text
-from patchkit.edit.uniqueness import Header, escape, headers, inside_any, quote
+from patchkit.edit.uniqueness import Header, headers, inside_any, quote
 from patchkit.errors import PlanError
 from patchkit.tuples import NamedTuple
+from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Problem
@@ -352,12 +353,12 @@ def binding_of(outline: Outline, name: str) -> str | None:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             if any((alias.asname or alias.name.partition(".")[0]) == name for alias in node.names):
                 origin = getattr(node, "module", None)
-                source = f" from {escape(origin)}: patch the file that defines it" if origin else ""
-                return f"{escape(name)} is imported at line {node.lineno}{source}"
+                source = f" from {visible(origin)}: patch the file that defines it" if origin else ""
+                return f"{visible(name)} is imported at line {node.lineno}{source}"
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                return f"{escape(name)} is assigned at line {node.lineno}; a scope must be a def or a class"
+                return f"{visible(name)} is assigned at line {node.lineno}; a scope must be a def or a class"
     return None
 
 

@@ -32,6 +32,9 @@ _KINDS = {
 }
 """What ``$$$`` stands for in the fields that it may stand in; ``items`` depends on the node."""
 
+LONGEST = 100_000
+"""Characters of a pattern; each is parsed, compiled and compared, which takes seconds for a million."""
+_LONGEST_SHOWN = 100  # characters of a line that does not parse
 _NO_LIST = frozenset({"JoinedStr", "TemplateStr"})
 
 
@@ -143,6 +146,7 @@ def parse_snippet(encoded: Encoded, parse: Parse) -> list[Any]:
             return body
         line = getattr(error, "lineno", None) or 1
         shown = encoded.text.split("\n")[line - 1].strip() if line <= encoded.text.count("\n") + 1 else ""
+        shown = shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "..."
         for slot in encoded.slots.values():
             shown = shown.replace(slot.code, slot.text)
         reason = getattr(error, "msg", None) or str(error) or type(error).__name__
@@ -153,8 +157,10 @@ def compile_pattern(text: str, parse: Parse) -> Pattern:
     """Compile ``text``, Python with metavariables, by the grammar of ``parse``.
 
     Raises:
-        PatternError: It is no Python, holds nothing, or would match anything.
+        PatternError: It is no Python, holds nothing, would match anything, or is longer than :data:`LONGEST`.
     """
+    if len(text) > LONGEST:
+        raise PatternError(f"it is longer than {LONGEST:,} characters; look for a part of it, or use `find`")
     try:
         encoded = encode(dedent(text).rstrip("\n"))
     except MetavariableError as error:

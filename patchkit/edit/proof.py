@@ -16,20 +16,10 @@ from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.rewrite import change_of, rewrite_all
 from patchkit.edit.rewriter import Change
 from patchkit.edit.shape import difference, name_of
-from patchkit.edit.source import Splice
+from patchkit.edit.source import lay
 from patchkit.edit.spans import Found
 from patchkit.errors import PlanError
 from patchkit.model.patch import Action
-
-
-def lay(text: str, splices: Sequence[Splice]) -> str:
-    """``text`` with ``splices`` (in any order, not overlapping) laid on it."""
-    out: list[str] = []
-    at = 0
-    for splice in sorted(splices, key=lambda s: (s.start, s.end, s.side, s.edit)):
-        out += (text[at : splice.start], splice.new)
-        at = splice.end
-    return "".join([*out, text[at:]])
 
 
 def prove(

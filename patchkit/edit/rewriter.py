@@ -12,11 +12,11 @@ from typing import Any
 from patchkit.edit import blocks
 from patchkit.edit.blocks import Run
 from patchkit.edit.captures import Capture, end_of_line
-from patchkit.edit.fill import Filled, fill_expression, fill_statements
+from patchkit.edit.fill import Filled, ends_in_comment, fill_expression, fill_statements
 from patchkit.edit.header import header_of
 from patchkit.edit.indent import file_unit, indentation, reindent
 from patchkit.edit.outline import Outline
-from patchkit.edit.parse import PARSE_ERRORS, Parse
+from patchkit.edit.parse import BLANKS, PARSE_ERRORS, Parse
 from patchkit.edit.shape import dotted_name, is_definition, is_statement, name_of
 from patchkit.edit.source import Splice
 from patchkit.edit.spans import Found, Span
@@ -320,7 +320,11 @@ class Rewriter:
         wanted = filled.nodes[0].value
         header = header_of(self.outline, found.owner)
         text = filled.text.strip("\n")
+        # A comment at its end would swallow the next statement of the line, which no header holds.
+        shared = self.text[found.span.end : source.line_end(found.span.end)].lstrip(BLANKS).startswith(";")
         for new in (text, f"({text})", f"({text}\n{indent})"):
+            if shared and ends_in_comment(new):
+                continue
             if header.makes(found.span, new, {id(found.nodes[0]): wanted}, self.parse):
                 return [Splice(found.span.start, found.span.end, new, self.edit)]
         if _shows_itself(found):

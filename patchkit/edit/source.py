@@ -96,7 +96,7 @@ class Source:
         try:
             raw = body.decode(self.encoding)
             exact = raw.encode(self.encoding) == body
-        except UnicodeError:
+        except (ValueError, LookupError):  # LookupError: a codec that is none of text, such as rot13
             exact = False
         if not exact:
             self.encoding = _FALLBACK
@@ -233,7 +233,56 @@ class Source:
             out += (self.data[at:start], new)
             at = end
         out.append(self.data[at:])
-        return b"".join(out), done
+        data = b"".join(out)
+        if self._breaks is not None or self.encoding not in ("utf-8", "ascii", _FALLBACK):
+            self._check_read_back(splices, done, data)
+        return data, done
+
+    def _check_read_back(self, splices: Sequence[Splice], done: Sequence[ByteSplice], data: bytes) -> None:
+        """Refuse bytes that do not read as the text they were made for.
+
+        In an encoding with a shift state, what a byte means depends on those before it: a character that stays can
+        change its meaning, and where it begins cannot be told from its text. And in a file of mixed line breaks, a
+        ``\\r`` and a ``\\n`` can come to stand side by side.
+
+        Raises:
+            PlanError: ``encoding``.
+        """
+        told = self.byte(len(self.text)) == len(self.data)  # else no offset can be trusted
+        if told and _decoded(data[self.bom :], self.encoding) == lay(self.text, splices):
+            return
+        shifted = [
+            splice
+            for splice, made in zip(splices, done, strict=True)
+            if _decoded(made.old, self.encoding) != self.text[splice.start : splice.end]
+        ]
+        wrong = (shifted or splices)[0]
+        line = self.line(wrong.start)
+        if self.mixed and told and not shifted:
+            what = f"the edit at line {line} would make one line break of two, a \\r and a \\n"
+            hint = "give the whole file one kind of line break first, or let the anchor take in the line beside it"
+        else:
+            what = (
+                f"in its encoding {self.encoding}, what a byte means depends on those before it, and the edit at line "
+                f"{line} would change what stands beside it"
+            )
+            hint = "let the anchor be whole lines, or begin and end where ASCII characters stand on either side"
+        raise PlanError(
+            f"{self.path}: {what}",
+            code="encoding",
+            hint=hint,
+            details={"path": self.path, "line": line, "edit": wrong.edit},
+        )
+
+
+def lay(text: str, splices: Sequence[Splice]) -> str:
+    """``text`` with ``splices`` (in any order, not overlapping) laid on it."""
+    out: list[str] = []
+    at = 0
+    for splice in sorted(splices, key=lambda s: (s.start, s.end, s.side, s.edit)):
+        out += (text[at : splice.start], splice.new)
+        at = splice.end
+    return "".join([*out, text[at:]])
 
 
 def _encoding(data: bytes, path: str) -> tuple[str, int]:
@@ -243,6 +292,20 @@ def _encoding(data: bytes, path: str) -> tuple[str, int]:
         except (LookupError, ValueError):
             pass
     return "utf-8", len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+
+
+def _decoded(data: bytes, encoding: str) -> str | None:
+    """The bytes as text with ``\\n`` line breaks, None where they are none in that encoding."""
+    try:
+        return _BREAK.sub("\n", _decode(data, encoding))
+    except ValueError:
+        return None
+
+
+def _decode(data: bytes, encoding: str) -> str:
+    if encoding == _FALLBACK:
+        return data.decode("utf-8", "surrogateescape")
+    return data.decode(encoding)
 
 
 def _encode(text: str, encoding: str) -> bytes:

@@ -18,6 +18,7 @@ from patchkit.edit.source import Source
 from patchkit.edit.spans import Span, outermost
 from patchkit.edit.text import find_text
 from patchkit.tuples import NamedTuple
+from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.edit.explain import Problem
@@ -40,22 +41,11 @@ _HEADERS = (*_LOOPS, ast.If, ast.Match, ast.match_case, ast.ExceptHandler)
 # -- quoting -----------------------------------------------------------------------------------------------------------
 
 
-def escape(text: str) -> str:
-    """``text`` safe for a terminal: control characters, bidi overrides, odd blanks and bad bytes become visible.
-
-    ``\\x1b`` for an escape character, ``\\t`` for a tab, ``\\u202e`` for a right-to-left override; everything that
-    ``str.isprintable`` accepts stays. Meant to be read, not to be read back.
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-
-
 def quote(text: str, column: int = 1) -> str:
-    """One line, escaped and cut to :data:`QUOTE_LIMIT` characters; ``column`` (1-based) stays in view."""
+    """One line, made visible and cut to :data:`QUOTE_LIMIT` characters; ``column`` (1-based) stays in view."""
     first = max(0, column - 1 - QUOTE_LIMIT // 2) if column > QUOTE_LIMIT else 0
     piece = text[first : first + QUOTE_LIMIT + 1]
-    shown = ("…" if first else "") + escape(piece)
+    shown = ("…" if first else "") + visible(piece)
     return shown if len(shown) <= QUOTE_LIMIT else shown[: QUOTE_LIMIT - 1] + "…"
 
 

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from patchkit.model.keys import BODY
 from patchkit.model.requirement import parse_requirement
 from patchkit.tuples import NamedTuple
+from patchkit.visible import visible
 
 # C0 and C1 controls; the marks, overrides and isolates that reorder text on a screen (UAX #9); U+2028 and U+2029,
 # which some terminals and loggers take for line breaks; the byte order mark.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _MAX_SPECIFIER = 1000
+COMPILED = (".pyc", ".pyo", ".pyd", ".so", ".dll", ".dylib")
 # What differs between hosts so much that comparing it may fail on one alone.
 _ANY_HOST = {"extra": "", "platform_release": "6.1", "platform_version": "1"}
 
@@ -28,15 +30,9 @@ class Complaint(NamedTuple):
 
 
 def quote(text: str, limit: int = 80) -> str:
-    """``text`` in double quotes for a message, safe to print: controls escaped, cut off after ``limit`` characters."""
+    """``text`` in double quotes for a message, safe to print: made visible, cut off after ``limit`` characters."""
     shown = text if len(text) <= limit else text[: limit - 3] + "..."
-    shown = shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return '"' + _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", shown) + '"'
-
-
-def printable(text: str) -> str:
-    """``text`` with every character that a terminal obeys, but tabs, written as a question mark."""
-    return _UNPRINTABLE.sub(lambda found: found.group() if found.group() == "\t" else "?", text)
+    return '"' + visible(shown.replace("\\", "\\\\").replace('"', '\\"'), toml=True) + '"'
 
 
 def line(text: str) -> Complaint | None:
@@ -157,8 +153,12 @@ def path(text: str) -> Complaint | None:
         )
     if _UNPRINTABLE.search(text):
         return Complaint(f"{shown} holds a control character")
+    if not text.isprintable():
+        return Complaint(f"{shown} holds an invisible character, which makes two names look alike")
     if ":" in text:
         return Complaint(f"{shown} has a drive letter or a colon: paths are relative to site-packages")
+    if text.startswith("~"):
+        return Complaint(f"{shown} begins with ~, a home directory: paths are relative to site-packages")
     if text.startswith("/"):
         return Complaint(f"{shown} is absolute: paths are relative to site-packages, as in RECORD")
     segments = text.split("/")
@@ -169,6 +169,8 @@ def path(text: str) -> Complaint | None:
         return Complaint(
             f"{shown} has an empty or . segment: paths are written as in RECORD", better if better else None
         )
+    if "__pycache__" in segments or text.lower().endswith(COMPILED):
+        return Complaint(f"{shown} is compiled code, or its place: patch the source")
     if any(part[-1] in ". " for part in segments):
         return Complaint(f"{shown} has a segment that ends in a dot or a space, which Windows drops")
     first = segments[0].lower()

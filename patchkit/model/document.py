@@ -11,19 +11,24 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchFileError
-from patchkit.model.checks import CHECKS, Complaint, printable, quote
-from patchkit.model.keys import EXPECTED, TABLES, Key, Table
+from patchkit.model.checks import CHECKS, Complaint, quote
+from patchkit.model.keys import EXPECTED, MAX_PARTS, TABLES, Key, Table
 from patchkit.tuples import NamedTuple
+from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.model.lines import KeyPath
 
 MAX_BYTES = 8 * 1024 * 1024
 """The largest file that is read. A patch of more than that is not one."""
+MAX_PROBLEMS = 100
+"""Reading ends at that many problems of one file: whoever wrote them knows by then."""
 
 _PLACE = r"(?s)(.*) \(at (?:line (\d+), column (\d+)|end of document)\)"
 _CLOSEST = 0.6  # difflib's own default: below it, suggestions confuse more than they help
 _EXCERPT = 100
+_LONGEST = 64  # characters of a key that is compared with known ones
+_BITS = 64  # of an integer, by TOML
 
 
 class Problem(NamedTuple):
@@ -50,22 +55,28 @@ def describe(at: KeyPath) -> str:
         if isinstance(part, int):
             out += f" {part}"
         elif out:
-            out += (": " if after_index else ".") + part
+            out += (": " if after_index else ".") + _plain_key(part)
         else:
-            out = part
+            out = _plain_key(part)
         after_index = isinstance(part, int)
     return out
 
 
+def _plain_key(part: str) -> str:
+    """A part of a key path as messages show it: bare where TOML allows that, else quoted; cut off where it is long."""
+    bare = part.isascii() and part.replace("-", "").replace("_", "").isalnum() and len(part) <= _LONGEST
+    return part if bare else quote(part)
+
+
 def dotted(at: KeyPath) -> str:
     """A key path for machines: ``("edit", 2, "find")`` is ``edit[2].find``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).removeprefix(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{_plain_key(part)}" for part in at).removeprefix(".")
 
 
 def file_error(path: str | None, problems: list[Problem], *, hint: str | None = None) -> PatchFileError:
     """The error for a file with ``problems``: a line for each, in the order of the file."""
     ordered = sorted(problems, key=lambda problem: problem.line or 0)
-    shown = printable(path) if path is not None else "<patch>"
+    shown = visible(path) if path is not None else "<patch>"
     rows = []
     for problem in ordered:
         head, newline, excerpt = problem.message.partition("\n")
@@ -119,6 +130,8 @@ class Document:
             self._lines = key_lines(self.text)
         line = next((self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines), None)
         self.problems.append(Problem(at, message, suggestion, line))
+        if len(self.problems) == MAX_PROBLEMS:
+            self.finish(hint=f"only the first {MAX_PROBLEMS} problems are shown; correct them and look again")
 
     def key_problem(self, at: KeyPath, message: str, suggestion: str | None = None) -> None:
         """Note a problem of the value of the key ``at``; the message is given its table and key."""
@@ -170,7 +183,8 @@ class Document:
             return None
         import difflib
 
-        close = difflib.get_close_matches(name.lower().replace("-", "_"), table.keys, n=1, cutoff=_CLOSEST)
+        word = name[: _LONGEST + 1].lower().replace("-", "_")
+        close = difflib.get_close_matches(word, table.keys, n=1, cutoff=_CLOSEST)
         meant = close[0] if close else None
         self.table_problem(at, (*at, name), message, meant)
         return meant
@@ -233,7 +247,7 @@ def _fits(key: Key, value: object) -> bool:
         case "string" | "text":
             return isinstance(value, str)
         case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
+            return isinstance(value, int) and not isinstance(value, bool) and not _oversized(value)
         case "boolean":
             return isinstance(value, bool)
         case "strings":
@@ -241,11 +255,16 @@ def _fits(key: Key, value: object) -> bool:
         case "string-or-strings":
             return isinstance(value, str | list)
         case "count":
-            return isinstance(value, int | str) and not isinstance(value, bool)
+            return isinstance(value, int | str) and not isinstance(value, bool) and not _oversized(value)
         case "table":
             return isinstance(value, dict)
         case "tables":
             return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _oversized(value: object) -> bool:
+    """Whether an integer is beyond what TOML promises. Python cannot even print one of many thousand digits."""
+    return isinstance(value, int) and value.bit_length() >= _BITS
 
 
 def _mismatch(key: Key, value: object, table: Table) -> str:
@@ -262,6 +281,8 @@ def toml_type(value: object) -> str:
     """What TOML calls the type of a value, with its article."""
     if isinstance(value, list):
         return "an array of tables" if value and all(isinstance(item, dict) for item in value) else "an array"
+    if _oversized(value):
+        return f"an integer of more than {_BITS} bits"
     names = {
         "str": "a string", "int": "an integer", "float": "a float", "bool": "a boolean", "dict": "a table",
         "datetime": "a date-time", "date": "a date", "time": "a time",
@@ -307,14 +328,22 @@ def parse(text: str, path: str | None) -> dict[str, Any]:
     """
     import tomllib
 
+    if any(row.count(".") >= MAX_PARTS for row in text.split("\n")):  # a key stands on one line
+        from patchkit.model.lines import deep_key
+
+        deep = deep_key(text)
+        if deep is not None:
+            raise file_error(path, [Problem((), f"a key of more than {MAX_PARTS} dotted parts", line=deep)])
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(text, path, str(error)) from None
     except RecursionError:
         reason = "arrays or tables are nested too deeply"
-    except ValueError as error:  # an integer of thousands of digits
-        reason = f"not valid TOML: {error}"
+    except ValueError:  # an integer of thousands of digits
+        reason = f"not valid TOML: it holds an integer of more than {_BITS} bits"
+    except MemoryError:
+        reason = "is too large for the memory that there is"
     raise file_error(path, [Problem((), reason)])
 
 
@@ -359,6 +388,7 @@ def _prefix(at: KeyPath) -> str:
 def _excerpt(row: str, column: int) -> str:
     """The part of a line around a 1-based column, and a caret under the column."""
     start = max(0, column - 1 - _EXCERPT // 2) if len(row) > _EXCERPT else 0
-    shown = printable(row[start : start + _EXCERPT])
-    lead = "".join("\t" if character == "\t" else " " for character in shown[: column - 1 - start])
-    return f"    {shown}\n    {lead}^"
+    before = visible(row[start : column - 1], keep="\t")
+    after = visible(row[column - 1 : start + _EXCERPT], keep="\t")
+    lead = "".join("\t" if character == "\t" else " " for character in before)
+    return f"    {before}{after}\n    {lead}^"

@@ -14,6 +14,9 @@ from patchkit.tuples import NamedTuple
 SCHEMA = 1
 """The version of the patch file format that this patchkit reads."""
 
+MAX_PARTS = 16
+"""Parts of one dotted key. ``tomllib`` takes time with the square of them, and no file of ours needs more than four."""
+
 Type = Literal["string", "text", "integer", "boolean", "strings", "string-or-strings", "count", "table", "tables"]
 
 EXPECTED: dict[Type, str] = {

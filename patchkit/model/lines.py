@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from patchkit.model.keys import MAX_PARTS
 from patchkit.tuples import NamedTuple
 
 KeyPath = tuple[str | int, ...]
@@ -22,6 +23,11 @@ _BASIC_END = re.compile(r'\\[\s\S]|"{3,5}')
 _LITERAL_END = re.compile(r"'{3,5}")
 _SCALAR = re.compile(r"[^,\]}#\r\n]+")
 
+# What lies behind so many paths, or parts of paths, has no line of its own: some seconds, and 50 MB.
+_MOST = 200_000
+_BUDGET = 3_000_000
+_MOST_REPEATS = 100
+
 
 class Repeat(NamedTuple):
     """A key that is set twice: its path and both 1-based lines."""
@@ -32,7 +38,7 @@ class Repeat(NamedTuple):
 
 
 class _Lost(Exception):
-    """The text is not TOML here."""
+    """The text is not TOML here, or more than is worth a line."""
 
 
 class _Open:
@@ -50,7 +56,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
     Array tables and the items of arrays are numbered from 1: ``("edit", 2, "find")``, ``("links", 1)``. A table
     has the line of its header; one that no header names, the line of the first key in it. What follows a
-    mistake in TOML is left out.
+    mistake in TOML is left out, and so is what comes after hundreds of thousands of keys.
     """
     scanner = _Scanner(text)
     scanner.run()
@@ -58,10 +64,17 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 def repeated_keys(text: str) -> list[Repeat]:
-    """The keys of a TOML document that are set twice in one table, in order."""
+    """The keys of a TOML document that are set twice in one table, in order; of many the first hundred."""
     scanner = _Scanner(text)
     scanner.run()
     return scanner.repeats
+
+
+def deep_key(text: str) -> int | None:
+    """The line of the first key of more than :data:`MAX_PARTS` dotted parts; ``text`` need not be TOML."""
+    scanner = _Scanner(text)
+    scanner.run()
+    return scanner.deep
 
 
 class _Scanner:
@@ -72,6 +85,8 @@ class _Scanner:
         self.at = 0
         self.lines: dict[KeyPath, int] = {}
         self.repeats: list[Repeat] = []
+        self.deep: int | None = None
+        self._budget = _BUDGET
         self._tables: dict[KeyPath, int] = {}  # array tables, and how many of each have begun
         self._set: set[KeyPath] = set()
         self._line = 1
@@ -103,6 +118,12 @@ class _Scanner:
         self._line_at = self.at
         return self._line
 
+    def _spend(self, path: KeyPath) -> None:
+        """Count a path that is kept: paths of nested arrays grow with the square of the text."""
+        self._budget -= len(path)
+        if self._budget < 0 or len(self.lines) >= _MOST:
+            raise _Lost
+
     def _expect(self, token: str) -> None:
         if not self.text.startswith(token, self.at):
             raise _Lost
@@ -122,6 +143,7 @@ class _Scanner:
             if path in self._tables:
                 path += (self._tables[path],)
         path += (keys[-1],)
+        self._spend(path)
         if double:
             self.lines.setdefault(path, line)
             self._tables[path] = self._tables.get(path, 0) + 1
@@ -140,17 +162,23 @@ class _Scanner:
             path += (key,)
             self.lines.setdefault(path, line)
         path += (keys[-1],)
+        self._spend(path)
         if path in self._set:
             self.repeats.append(Repeat(path, self.lines[path], line))
+            if len(self.repeats) == _MOST_REPEATS:
+                raise _Lost
         self._set.add(path)
         self.lines.setdefault(path, line)
         return path
 
     def _keys(self) -> list[str]:
         """A bare, quoted or dotted key, with the blanks around it."""
-        keys = []
+        keys: list[str] = []
         while True:
             self._skip(_BLANK)
+            if len(keys) == MAX_PARTS:
+                self.deep = self._here()
+                raise _Lost
             keys.append(self._key())
             self._skip(_BLANK)
             if not self.text.startswith(".", self.at):
@@ -202,6 +230,7 @@ class _Scanner:
             else:
                 stack[-1].count += 1
                 path = (*stack[-1].path, stack[-1].count)
+                self._spend(path)
                 self.lines[path] = self._here()
                 return path
         return None

@@ -11,10 +11,13 @@ from patchkit.model.checks import quote
 from patchkit.model.document import MAX_BYTES, Document, Fields, Problem, file_error
 from patchkit.model.keys import ACTIONS, ANCHORS, SCHEMA, TABLES, home_of
 from patchkit.model.patch import Action, Add, Condition, ConditionKind, Edit, Example, Patch, Target
-from patchkit.runtime.ledger import sha256_hex
+from patchkit.runtime.ledger import read_regular, sha256_hex
 
 if TYPE_CHECKING:
     from patchkit.model.lines import KeyPath
+
+_NO_SCHEMA = 1_000_000
+"""No schema has, or ever will have, such a number."""
 
 
 def load_patch(path: str) -> Patch:
@@ -24,8 +27,7 @@ def load_patch(path: str) -> Patch:
         PatchFileError: It cannot be read, or it is wrong; ``details["problems"]`` has every problem.
     """
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_regular(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise file_error(path, [Problem((), f"cannot be read: {reason}")]) from None
@@ -75,7 +77,7 @@ def parse_patch(data: bytes, path: str | None) -> Patch:
 def _check_schema(document: Document) -> None:
     """Stop at a file of a later format: what else is "wrong" with it is only what this patchkit cannot know."""
     found = document.root.get("schema")
-    if isinstance(found, int) and found > SCHEMA:
+    if isinstance(found, int) and SCHEMA < found < _NO_SCHEMA:
         document.key_problem(
             ("schema",), f"the file is of schema {found}, this patchkit reads schema {SCHEMA}: this patchkit is too old"
         )

@@ -6,12 +6,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchFileError
+from patchkit.runtime.ledger import read_regular
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.model.lines import KeyPath
 
 FILE = "pyproject.toml"
+_MOST = 8 * 1024 * 1024  # patchkit.model.document.MAX_BYTES, without its import
 
 
 class Project(NamedTuple):
@@ -57,8 +59,7 @@ def load_project(start_dir: str) -> Project | None:
 def _read(path: str) -> bytes | None:
     """The bytes of a file; None where there is none, b"" where it cannot be read."""
     try:
-        with open(path, "rb") as stream:
-            return stream.read()
+        return read_regular(path, _MOST)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:

@@ -17,14 +17,17 @@ from patchkit.ops.outcome import (
     PatchResult,
     changed_files,
     planned_files,
+    restored_notes,
     shadow_notes,
+    shared_notes,
     unchanged_files,
+    unwitnessed_notes,
 )
 from patchkit.ops.session import opened
 from patchkit.ops.workspace import StackFiles, Workspace
 from patchkit.runtime.ledger import installed
 from patchkit.site.distribution import Distribution
-from patchkit.site.environment import Site, ledger_homes
+from patchkit.site.environment import Site, ledger_homes, looks_odd
 from patchkit.site.grammar import Grammar
 from patchkit.state.ledger import Ledger, PatchEntry
 
@@ -56,10 +59,18 @@ def apply_site(
     home = common_home(site, patches)
     # Where nothing is installed there is nothing to write, and the guards say so also where one may not write.
     write = home is not None and not dry_run
-    with opened(site.at(home or site.home), write=write, notice=notice) as workspace:
-        workspace.fetch = fetch
-        workspace.find_patch = find_patch
-        return apply_patches(workspace, patches, dry_run=dry_run, allow_known_bad=allow_known_bad)
+
+    def work() -> Outcome:
+        with opened(site.at(home or site.home), write=write, notice=notice) as workspace:
+            workspace.fetch = fetch
+            workspace.find_patch = find_patch
+            return apply_patches(workspace, patches, dry_run=dry_run, allow_known_bad=allow_known_bad)
+
+    if write:
+        return work()
+    from patchkit.ops.check import GLANCE_SECONDS, steady
+
+    return steady(site, work, quiet=GLANCE_SECONDS)
 
 
 def apply_patches(
@@ -118,14 +129,45 @@ def apply_patches(
     changes = plan_change(workspace, add=add, drop=drop) if add or drop else ChangeSet(list(workspace.ledger.patches))
     for wanted in add:
         results[wanted.patch.name] = applied_result(workspace, changes, wanted)
-        outcome.notes += shadow_notes(wanted.distribution, (f.path for f in changes.plans[wanted.patch.name].files))
+        paths = [file.path for file in changes.plans[wanted.patch.name].files]
+        outcome.notes += shadow_notes(wanted.distribution, paths) + shared_notes(wanted.distribution, paths)
+    outcome.notes += unwitnessed_notes(changes, workspace.ledger.files)
+    unchanged = [name for name, result in results.items() if result.action == "unchanged"]
+    outcome.notes += _notes_in_place(workspace, changes, unchanged)
     outcome.patches = [results[patch.name] for patch in patches]
     outcome.files = changed_files(changes)
+    outcome.notes += restored_notes(changes, dry_run=dry_run)
     if not dry_run:
         outcome.written = commit_change(
             workspace, changes, command="apply", names=[p.name for p in patches], upstreamed=upstreamed
         )
     return outcome
+
+
+def _notes_in_place(workspace: Workspace, changes: ChangeSet, unchanged: Sequence[str]) -> list[str]:
+    """What is to be said of files that hold what a patch writes before anything is written.
+
+    Args:
+        workspace: The site.
+        changes: What is planned.
+        unchanged: The patches that are applied already.
+    """
+    notes: list[str] = []
+    for name in unchanged:
+        recorded = workspace.ledger.patch(name)
+        if recorded is not None and looks_odd(workspace.site.home, recorded.files, {}):
+            from patchkit.ops.witness import notes_in_place
+
+            notes += notes_in_place(workspace, recorded)
+    for change in changes.files.values():
+        stack = change.stack
+        if stack is None or stack.pristine is None or not change.current == stack.data != stack.pristine.data:
+            continue
+        if change.key not in workspace.ledger.files or looks_odd(workspace.site.home, [change.key], {}):
+            from patchkit.ops.witness import taint_notes
+
+            notes += taint_notes(stack.distribution, [(stack.path, change.absolute)])
+    return notes
 
 
 def applied_result(workspace: Workspace, changes: ChangeSet, wanted: Wanted, reason: str | None = None) -> PatchResult:

@@ -54,7 +54,7 @@ class Catalog:
             return found
         import difflib
 
-        names = [*(known for known, _, _ in self.names()), *others]
+        names = [known for known in (*(known for known, _, _ in self.names()), *others) if known != name]
         near = difflib.get_close_matches(name, names, n=1)
         raise UsageError(
             f"no patch named {name}" + (f" (did you mean {near[0]}?)" if near else ""),

@@ -6,6 +6,7 @@ in order, from pristine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -62,6 +63,8 @@ class ChangeSet:
         self.dropped = sorted(dropped)
         self.plans: dict[str, PatchPlan] = {}
         self.files: dict[str, FileChange] = {}
+        #: Patches of the ledger that are put back with those asked for: a reinstall had taken them out.
+        self.restored: dict[str, None] = {}
 
     @property
     def writes(self) -> list[FileChange]:
@@ -134,6 +137,8 @@ def plan_change(
         try:
             changes.plans[patch.name] = _lay(workspace, patch, distribution, stacks, grammar)
         except (AnchorError, ConditionError, PlanError, GuardError) as error:
+            if error.code == "unparsable":
+                _check_parses(changes, stacks, grammar)  # by the doing of a patch below: then that is what is wrong
             if isinstance(item, PatchEntry):
                 _explain_misfit(error, item.name, sorted(named), reverting=not add)
             raise
@@ -153,6 +158,9 @@ def plan_change(
         change = _file_change(workspace, key, stack, keep_hand_edits=keep_hand_edits, force=force)
         if change is not None:
             changes.files[key] = change
+            if stack is not None and change.current != change.target and _is_pristine(stack, change.current):
+                back = (p.name for p in workspace.ledger.patches if key in p.files and p.name in affected - named)
+                changes.restored.update(dict.fromkeys(back))
     return changes
 
 
@@ -170,11 +178,20 @@ def _explain_misfit(error: PatchkitError, name: str, others: Sequence[str], *, r
 
 
 def _as_before(workspace: Workspace, key: str, stack: FileStack | None) -> bool:
-    """Whether what is laid on a file anew is what the ledger says: then it is left alone, hand edits and all."""
+    """Whether what is laid on a file anew is what the ledger says: then it is left alone, hand edits and all.
+
+    Not so where a reinstall made the file pristine: a patch that comes back in one of its files does so in all of them.
+    """
     entry = workspace.entry_in_force(key)
     if entry is None or stack is None or stack.data is None:
         return False
-    return digest(stack.data) == entry.after.sha256
+    as_recorded = digest(stack.data) == entry.after.sha256
+    return as_recorded and not _is_pristine(stack, workspace.current(workspace.absolute(key)))
+
+
+def _is_pristine(stack: FileStack, data: bytes | None) -> bool:
+    """Whether ``data`` is what the file held before any patch; None for one that a patch adds."""
+    return data == (None if stack.pristine is None else stack.pristine.data)
 
 
 def _lay(
@@ -195,6 +212,8 @@ def _lay(
         if not error.message.startswith(patch.path or patch.name):  # one that knows the target's file alone
             error.message = f"{patch.path or patch.name}: {error.message}"
             error.details.setdefault("patch_file", patch.path)
+        if error.code == "anchor-missing":
+            _say_if_there_already(error, patch, files)
         raise
     for file in plan.files:
         if file.before is None:
@@ -203,6 +222,22 @@ def _lay(
             stack = files.open(file.path, wanted_by=who)
         stack.layers.append((patch.name, file))
     return plan
+
+
+def _say_if_there_already(error: PatchkitError, patch: Patch, files: StackFiles) -> None:
+    """Where a release has the new text by itself, the missing anchor is no mistake of the patch."""
+    from patchkit.ops.rebuild import there_already
+
+    path = str(error.details["path"])
+    meant = tuple(edit for edit in patch.edits if edit.versions is None or files.matches(edit.versions))
+    lines = there_already(patch._replace(edits=meant), path, files.read(path, wanted_by=lambda: patch.name))
+    if lines is not None:
+        at = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+        error.hint = (
+            f"{path} has in {at} what the patch would write: where release {files.version} has the change, say so with "
+            "[[upstreamed]] in the patch file, or drop the patch; nothing was written"
+        )
+        error.details["there_already"] = lines
 
 
 def _check_parses(changes: ChangeSet, stacks: dict[str, FileStack], grammar: Grammar) -> None:
@@ -332,6 +367,10 @@ def _file_change(
                 raise
     if force:
         return change._replace(discarded=current)
+    if stack is not None and current is not None:
+        from patchkit.ops.witness import refuse_tainted
+
+        refuse_tainted(stack.distribution, change.path, change.absolute)
     if entry is None and stack is not None:
         name, version = stack.distribution.name, stack.distribution.version
         raise SiteError(
@@ -341,22 +380,35 @@ def _file_change(
             "same command again; to keep the change, put it into a patch file first",
             details={"path": change.path, "state": "modified"},
         )
+    names = _names_on(workspace, key)
     raise SiteError(
         f"{change.path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
         code="modified",
-        hint="see `patchkit diff`; `patchkit revert` keeps edits made outside of what patchkit wrote, "
-        "`patchkit revert --force` discards those inside, and keeps a copy",
+        hint=f"see `patchkit diff`; `patchkit revert {names}` keeps edits made outside of what patchkit wrote, "
+        f"`patchkit revert {names} --force` discards those inside, and keeps a copy",
         details={"path": change.path, "state": "modified"},
     )
 
 
 def reinstall_command(site: Site, name: str, version: str) -> str:
-    """What brings the released bytes of a distribution back, to be typed as it stands."""
+    """What brings the released bytes of a distribution back, to be typed as it stands.
+
+    Who installed it, and how, decides; for one that is not installed, it is pip of the site's own interpreter.
+    """
     import shlex
 
+    found = None
+    with contextlib.suppress(PatchkitError):
+        found = site.find(name)
+    if found is not None:
+        return found.reinstall
     how = ["pip"] if site.interpreter is None else [site.interpreter.executable, "-m", "pip"]
-    options = ["--force-reinstall", "--no-deps", "--no-cache-dir"]
-    return shlex.join([*how, "install", *options, f"{name}=={version}"])
+    return shlex.join([*how, "install", "--force-reinstall", "--no-deps", "--no-cache-dir", f"{name}=={version}"])
+
+
+def _names_on(workspace: Workspace, key: str) -> str:
+    """The applied patches of a file, as arguments of a command."""
+    return " ".join(patch.name for patch in workspace.ledger.patches if key in patch.files)
 
 
 def _before_us(
@@ -394,11 +446,21 @@ def _around_hand_edits(workspace: Workspace, change: FileChange) -> bytes:
     from patchkit.ops.dispute import dispute, shown
 
     disputes = [dispute(ours, change.current, by_hand, one) for one in disputed]
+    what = "was edited by hand inside of what patchkit wrote"
+    line_breaks = change.current.replace(b"\r\n", b"\n") == ours.replace(b"\r\n", b"\n")
+    if line_breaks:
+        what += "; only line breaks differ"
     raise SiteError(
-        "\n".join([f"{change.path}: was edited by hand inside of what patchkit wrote", *shown(disputes)]),
+        "\n".join([f"{change.path}: {what}", *shown(disputes)]),
         code="hand-edit-inside",
-        hint="undo the hand edit, or discard it with --force (a copy is kept)",
-        details={"path": change.path, "state": "modified", "conflicts": [one.line for one in disputes]},
+        hint="undo the hand edit, or discard it with --force (a copy is kept): "
+        f"`patchkit revert {_names_on(workspace, change.key)} --force`",
+        details={
+            "path": change.path,
+            "state": "modified",
+            "conflicts": [one.line for one in disputes],
+            "line_breaks": line_breaks,
+        },
     )
 
 

@@ -12,18 +12,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.errors import SiteError
-from patchkit.runtime.ledger import check_files, installed, lost, missing_blobs, read, state_path
-from patchkit.site.environment import ledger_homes
+from patchkit.runtime.ledger import check_files, installed, lost, missing_blobs, normal, read, state_path
+from patchkit.site.environment import ledger_homes, looks_odd
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Literal, TypeVar
 
     from patchkit.ops.catalog import Catalog
     from patchkit.ops.drift import Drift
     from patchkit.site.environment import Site
     from patchkit.state.journal import Journal
 
+    _T = TypeVar("_T")
     FileWord = Literal["applied", "pristine", "modified", "missing", "unreadable"]
     StateWord = Literal[
         "applied",
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
         "uninstalled",
         "corrupt",
     ]
+
+#: Looks at a site that other commands keep changing, before they are kept from it for a moment.
+LOOKS = 8
+#: Seconds to wait for that moment: who goes on to write, and who only looks.
+QUIET_SECONDS = 20.0
+GLANCE_SECONDS = 0.3
 
 #: The states in which nothing needs doing.
 CLEAN = frozenset({"applied", "upstreamed"})
@@ -115,6 +122,83 @@ def check_site(site: Site, names: Sequence[str] = (), catalog: Catalog | None = 
         SiteError: A ledger or a journal cannot be read, or a newer patchkit wrote it.
         UsageError: ``unknown-patch``.
     """
+    mended: list[str] = []  # by whichever look: it is told of once
+    report = steady(site, lambda: _look(site, names, catalog, mended))
+    report.notices[:0] = mended
+    return report
+
+
+def steady(site: Site, look: Callable[[], _T], *, quiet: float = 0.0) -> _T:
+    """What ``look`` finds at one moment, though it reads many files: no command began or ended meanwhile.
+
+    Where others come and go faster than one can look, they are kept out for one look; by who may not write there with
+    the lock that a reader can have.
+
+    Args:
+        site: The site.
+        look: Reads it; called again where it was not left alone.
+        quiet: Seconds to wait for a command that is writing now; one that is at work all the time is ``look``'s to know
+            of, by its journal.
+
+    Raises:
+        Exception: As ``look`` does, when nothing changed meanwhile.
+    """
+    for _ in range(LOOKS):
+        if quiet:
+            _await_quiet(site, quiet)
+        before = _marks(site)
+        try:
+            found = look()
+        except Exception:
+            if _marks(site) == before:
+                raise
+        else:
+            if _marks(site) == before:
+                return found
+    from contextlib import ExitStack
+
+    from patchkit.state.lock import in_order, lock, shared
+
+    with ExitStack() as stack:
+        for path in in_order(ledger_homes(site)):
+            try:
+                stack.enter_context(lock(path, timeout=QUIET_SECONDS))
+            except SiteError as error:
+                if error.code != "locked":
+                    stack.enter_context(shared(path, timeout=QUIET_SECONDS))
+        return look()
+
+
+def _await_quiet(site: Site, seconds: float) -> None:
+    """Wait until no command is writing, or the time is over. What an interrupted one left is not waited for."""
+    deadline: float | None = None
+    while any(os.path.lexists(state_path(home, "journal.json")) for home in ledger_homes(site)):
+        import time
+
+        from patchkit.state.lock import POLL_SECONDS, probe
+
+        deadline = time.monotonic() + seconds if deadline is None else deadline
+        if time.monotonic() >= deadline or not any(probe(home) for home in ledger_homes(site)):
+            return
+        time.sleep(POLL_SECONDS / 5)
+
+
+def _marks(site: Site) -> list[tuple[int, int, int] | None]:
+    """What a command cannot leave as it is: the ledgers' folders, and in each the ledger and the journal."""
+    marks: list[tuple[int, int, int] | None] = []
+    for home in ledger_homes(site):
+        for path in (state_path(home), state_path(home, "ledger.json"), state_path(home, "journal.json")):
+            try:
+                now = os.stat(path)
+            except OSError:
+                marks.append(None)
+            else:
+                marks.append((now.st_ino, now.st_mtime_ns, now.st_size))
+    return marks
+
+
+def _look(site: Site, names: Sequence[str], catalog: Catalog | None, mended: list[str]) -> Report:
+    """One look at the site; what it mends is added to ``mended``."""
     from patchkit.ops.drift import Drift
 
     report = Report([], [], [])
@@ -123,7 +207,7 @@ def check_site(site: Site, names: Sequence[str] = (), catalog: Catalog | None = 
     upstreamed: dict[str, list[Callable[[], PatchState]]] = {}
     homes: list[_Home] = []
     for path in ledger_homes(site):
-        states, home = _read_home(site, path, report)
+        states, home = _read_home(site, path, report, mended)
         for state in states:
             recorded.setdefault(state.name, []).append(partial(_as_is, state))
         if home is not None:
@@ -161,7 +245,7 @@ def _as_is(state: PatchState) -> PatchState:
     return state
 
 
-def _read_home(site: Site, path: str, report: Report) -> tuple[Iterable[PatchState], _Home | None]:
+def _read_home(site: Site, path: str, report: Report, told: list[str]) -> tuple[Iterable[PatchState], _Home | None]:
     """The ledger of one directory, mended where that is needed, and the states that are known without a look."""
     halted = None
     if os.path.lexists(state_path(path, "journal.json")):
@@ -172,9 +256,10 @@ def _read_home(site: Site, path: str, report: Report) -> tuple[Iterable[PatchSta
         except SiteError as error:
             halted = error
         else:
-            report.notices.extend(mended.notices)
             if mended.running is not None:
+                report.notices.extend(mended.notices)
                 return (), _at_work(path, mended.running)
+            told.extend(mended.notices)
     try:
         ledger = read(path)
     except SiteError as error:
@@ -218,12 +303,13 @@ class _Installs:
         self._site = site
         self._recorded = {home.path: {str(patch["name"]) for patch in home.patches} for home in homes}
         self._wanted = {str(patch["distribution"]) for home in homes for patch in home.patches}
-        self._versions: dict[str, dict[str, set[str]]] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+        self.listed: dict[str, set[str]] = {}
 
     def doubtful(self, home: _Home, patch: Mapping[str, Any]) -> bool:
         """Whether the install that a patch is on may not be the one that imports find."""
         distribution = str(patch["distribution"])
-        if len(self._in(home.path).get(distribution, ())) > 1:
+        if self._in(home.path).get(distribution, 0) > 1:
             return True
         for directory in self._site.paths:
             if directory == home.path or os.path.realpath(directory) == os.path.realpath(home.path):
@@ -233,22 +319,24 @@ class _Installs:
                 return patch["name"] not in self._recorded.get(directory, ())
         return False
 
-    def _in(self, directory: str) -> dict[str, set[str]]:
-        found = self._versions.get(directory)
+    def _in(self, directory: str) -> dict[str, int]:
+        """How many installs of each distribution there may be, by the names of their metadata."""
+        found = self._counts.get(directory)
         if found is None:
-            found = self._versions[directory] = {}
-            initials = {name[:1] for name in self._wanted}
+            found = self._counts[directory] = {}
+            heads = tuple({name.partition("-")[0] for name in self._wanted})  # no spelling changes more than the case
             try:
                 names = os.listdir(directory)
             except OSError:
                 names = []
             for name in names:
-                if name[:1].lower() in initials and name.endswith((".dist-info", ".egg-info")):
-                    project, _, version = name[:-10].partition("-")
-                    normal = "-".join(part for part in project.lower().replace("_", "-").split("-") if part)
-                    normal = normal.replace(".", "-")
-                    if normal in self._wanted:
-                        found.setdefault(normal, set()).add(version.partition("-py")[0])
+                if name.endswith((".dist-info", ".egg-info")) and name.lower().startswith(heads):
+                    stem = normal(name.rpartition(".")[0])
+                    for wanted in self._wanted:
+                        # A version begins with a digit; a dash alone does not end a name ("Flask-Login-0.6.3").
+                        rest = stem[len(wanted) :]
+                        if stem.startswith(wanted) and (not rest or (rest[0] == "-" and rest[1:2].isdigit())):
+                            found[wanted] = found.get(wanted, 0) + 1
         return found
 
 
@@ -264,8 +352,10 @@ def _applied_state(home: _Home, patch: Mapping[str, Any], installs: _Installs, d
         if found is not None:
             return found
     version = str(patch["version"])
+    another = False  # build of the same version
     if any(file.state == "modified" for file in files):
-        files = drift.rechecked(home.path, files)
+        rechecked = drift.rechecked(home.path, files)
+        another, files = rechecked != files, rechecked
     kinds = {file.state for file in files}
 
     def state(word: StateWord, reason: str | None) -> PatchState:
@@ -273,29 +363,36 @@ def _applied_state(home: _Home, patch: Mapping[str, Any], installs: _Installs, d
         return PatchState(name, word, where, version, version, files, reason, site=home.path)
 
     if kinds <= {"applied"}:
-        changed = drift.edited(patch)
+        changed = drift.edited(home.path, patch)
         if changed is not None:
             return state("stale", changed)
         if name in home.lost:
-            reason = f"the ledger has lost {', '.join(home.lost[name])}: `patchkit revert {name}` finds it again "
-            return state("corrupt", reason + "where it can, else with --fetch; then apply again")
-        return state("applied", None)
+            reason = f"the ledger has lost {', '.join(home.lost[name])}: `patchkit sync` or `patchkit apply {name}` "
+            return state("corrupt", reason + "finds it again where it can, else with --fetch")
+        return state("applied", drift.beside(home.path, patch) if looks_odd(home.path, keys, installs.listed) else None)
     if "unreadable" in kinds:
         return state("modified", f"cannot be read: {_first(files, 'unreadable')[0]}")
     if "modified" in kinds or "missing" in kinds:
         if "modified" in kinds:
+            taint = drift.tainted(home.path, patch)
+            if taint is not None:
+                return state("modified", taint)
             what, several = _first(files, "modified")
             was = "were" if several else "was"
-            return state("modified", f"{what} {was} edited since: see `patchkit diff {name}`")
+            more = drift.hand_edits(home.path, name)
+            return state("modified", f"{what} {was} edited since: see `patchkit diff {name}`{more}")
         what, several = _first(files, "missing")
         gone = "are gone" if several else "is gone"
-        return state("modified", f"{what} {gone}: reinstall the distribution, then `patchkit sync`")
+        return state("modified", f"{what} {gone}: `{drift.reinstall(patch)}`, then `patchkit sync`")
     # An installer leaves a file that a patch added where it is: it knows nothing of it.
     edited = {file.state for file in files if file.path not in home.added}
     if kinds == {"pristine"} or edited == {"pristine"}:
         upstream = drift.upstreamed(home.path, patch)
         if upstream is not None:
             return state("upstreamed", upstream)
+        if another:
+            build = f"another build of {patch['distribution']} {version} was installed"
+            return state("lost", f"{build}: run `patchkit sync`")
         return state("lost", "a reinstall brought the pristine bytes back: run `patchkit sync`")
     what, several = _first(files, "pristine")
     added = all(file.path in home.added for file in files if file.state == "pristine")

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 
 from patchkit.edit.plan import PatchPlan
+from patchkit.errors import PatchkitError
 from patchkit.model.patch import Patch
 from patchkit.ops.change import ChangeSet, FileChange, Wanted
 from patchkit.ops.workspace import Workspace, digest
-from patchkit.runtime.ledger import key_of
+from patchkit.runtime.ledger import file_path, key_of
 from patchkit.site.distribution import Distribution
 from patchkit.state.ledger import (
     Content,
@@ -63,7 +64,15 @@ def commit_change(
     commit(
         home,
         [
-            Change(change.key, change.absolute, change.current, change.target, change.mode, change.mtime_ns)
+            Change(
+                change.key,
+                change.absolute,
+                change.current,
+                change.target,
+                change.mode,
+                change.mtime_ns,
+                _deserted(workspace, change),
+            )
             for change in writes
         ],
         ledger,
@@ -72,6 +81,23 @@ def commit_change(
         pycache_prefixes=_prefixes(workspace),
     )
     return len(writes)
+
+
+def _deserted(workspace: Workspace, change: FileChange) -> tuple[str, ...]:
+    """The directories that an uninstall left, since a file that a patch added was in them: they go with it, if empty.
+
+    With nothing but such a directory, ``import`` would find a namespace package where nothing is installed.
+    """
+    entry = workspace.ledger.files.get(change.key)
+    if change.target is not None or entry is None or entry.pristine is not None or os.path.isabs(change.key):
+        return ()
+    try:
+        if workspace.distribution(entry.distribution) is not None:
+            return ()
+    except PatchkitError:
+        return ()
+    parts = change.key.split("/")[:-1]
+    return tuple(file_path(workspace.site.home, "/".join(parts[:count])) for count in range(1, len(parts) + 1))
 
 
 def _ledger(workspace: Workspace, changes: ChangeSet) -> Ledger:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from patchkit.errors import PatchkitError, SiteError
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.homes import Homes
-from patchkit.ops.witness import compare
+from patchkit.ops.witness import compare, notes_in_place
+from patchkit.ops.workspace import Workspace
 from patchkit.runtime.ledger import lost, missing_blobs, state_path
 from patchkit.site.distribution import Distribution, find_distribution, normalize
 from patchkit.site.environment import Site, home_of, ledger_homes
+from patchkit.site.taint import find_taint
+from patchkit.state import blobs
 from patchkit.state.ledger import Ledger
 from patchkit.tuples import NamedTuple
 
@@ -53,7 +57,7 @@ def diagnose(
         facts += _ledger(home)
     found, more = _distributions(site)
     facts += more
-    return facts + _tainted(site, catalog, found, deep=deep, progress=progress)
+    return facts + _tainted(site, catalog, found, deep=deep, progress=progress) + _without_effect(site)
 
 
 def _interpreter(site: Site) -> Fact:
@@ -89,7 +93,8 @@ def _ledger(home: str) -> list[Fact]:
     facts = [Fact("ok", "ledger", f"{state_path(home)}: {names}")]
     for name, what in lost(ledger.to_json(), missing_blobs(home, ledger.to_json())).items():
         text = f"{name}: has lost {', '.join(what)}"
-        facts.append(Fact("problem", "ledger", text, f"`patchkit revert {name}` finds it again where it can"))
+        facts.append(Fact("problem", "ledger", text, f"`patchkit apply {name}` finds it again where it can"))
+    facts += _damaged_copies(home, ledger)
     for key, entry in ledger.files.items():
         if entry.witness == "none":
             facts.append(
@@ -99,6 +104,23 @@ def _ledger(home: str) -> list[Fact]:
                     f"{key}: its distribution records no hash; the ledger alone knows its pristine bytes",
                 )
             )
+    return facts
+
+
+def _damaged_copies(home: str, ledger: Ledger) -> list[Fact]:
+    """The kept copies that are there and are not what they should be: `check` does not read them, doctor does."""
+    facts = []
+    values = ledger.to_json()
+    for sha256 in sorted(ledger.blobs()):
+        if not blobs.has(home, sha256):
+            continue  # said already
+        try:
+            blobs.get(home, sha256)
+        except SiteError:
+            for name, what in lost(values, [sha256]).items():
+                path = blobs.blob_path(home, sha256)
+                way = f"`rm {shlex.quote(path)}`, then `patchkit apply {name}` finds it again where it can"
+                facts.append(Fact("problem", "ledger", f"{name}: {', '.join(what)} is damaged", way))
     return facts
 
 
@@ -117,6 +139,8 @@ def _distributions(site: Site) -> tuple[list[Distribution], list[Fact]]:
                 facts.append(
                     Fact("note", distribution.name, f"editable, so not for patching: {distribution.editable_reason}")
                 )
+            elif distribution.zipped:
+                facts.append(Fact("note", distribution.name, f"a zipped egg, so not for patching: {distribution.base}"))
             elif distribution.kind != "wheel":
                 facts.append(
                     Fact("note", distribution.name, f"has no RECORD ({distribution.kind}): no witness of its bytes")
@@ -144,18 +168,38 @@ def _tainted(
                 continue  # its RECORD or its ledger is damaged, which has been said
     facts = []
     for distribution, paths in compare(listed, progress):
-        again = f"reinstall {distribution.name}=={distribution.version} without the cache"
+        again = f"install it again: `{distribution.reinstall}`; where it is so then, the release comes so"
         text = "not as installed (RECORD's hash), and patchkit did not write it"
         for path in paths[:_MOST]:
             # Distributors strip libraries and link data elsewhere; of sources nobody is meant to change a byte.
             level = "problem" if path.endswith(SOURCES) else "note"
-            facts.append(Fact(level, distribution.name, f"{path}: {text}", again))
+            absolute = os.path.join(distribution.base, *path.split("/"))
+            taint = find_taint(distribution, path, absolute, lone=level == "problem")
+            if taint is None:
+                facts.append(Fact(level, distribution.name, f"{path}: {text}", again))
+            else:
+                said = f"tainted: {path}: not as installed (RECORD's hash): {taint.evidence}"
+                facts.append(Fact(level, distribution.name, said, taint.cure))
         if len(paths) > _MOST:
             level = "problem" if any(path.endswith(SOURCES) for path in paths[_MOST:]) else "note"
             facts.append(Fact(level, distribution.name, f"and {len(paths) - _MOST} more files", again))
     scope = "every distribution" if deep else "those that the project's patches target"
     compared = f"{len(listed)} compared ({scope})" if listed else f"none compared ({scope}); --deep compares every one"
     return [Fact("ok", "RECORD", compared), *facts]
+
+
+def _without_effect(site: Site) -> list[Fact]:
+    """What is the matter with files that hold what a patch writes: imports pass them over, or a cache has it, too."""
+    facts = []
+    for home in ledger_homes(site):
+        try:
+            workspace = Workspace(site.at(home))
+            for patch in workspace.ledger.patches:
+                if workspace.in_force(patch):
+                    facts += [Fact("problem", patch.name, note) for note in notes_in_place(workspace, patch)]
+        except SiteError:
+            continue  # its ledger, or its distribution, is damaged, which has been said
+    return facts
 
 
 def _targets(homes: Homes, catalog: Catalog) -> set[str]:

@@ -27,6 +27,7 @@ class Drift:
         self.catalog = catalog
         self.changing: set[str] = set()  # directories that a command is changing at this moment
         self._homes: Homes | None = None
+        self._found: dict[tuple[str, str], set[str]] = {}
 
     def homes(self) -> Homes:
         """The workspaces, opened when they are first needed."""
@@ -48,7 +49,30 @@ class Drift:
 
         return tuple(file._replace(state=state(file)) for file in files)
 
-    def edited(self, recorded: Mapping[str, Any]) -> str | None:
+    def beside(self, home: str, recorded: Mapping[str, Any]) -> str | None:
+        """What is to be said of a patch although every byte is as it shall be: imports pass a file over, say."""
+        from patchkit.ops.witness import notes_in_place
+
+        try:
+            workspace = self.homes().at(home)
+            found = workspace.ledger.patch(str(recorded["name"]))
+            return None if found is None else "; ".join(notes_in_place(workspace, found)) or None
+        except PatchkitError:
+            return None
+
+    def tainted(self, home: str, recorded: Mapping[str, Any]) -> str | None:
+        """That a reinstall brought the wrong bytes of a file, where that is so."""
+        from patchkit.ops.witness import tainted_file
+
+        try:
+            workspace = self.homes().at(home)
+            patch = workspace.ledger.patch(str(recorded["name"]))
+            found = None if patch is None else tainted_file(workspace, patch)
+        except PatchkitError:
+            return None
+        return None if found is None else f"{found}, then `patchkit sync`"
+
+    def edited(self, home: str, recorded: Mapping[str, Any]) -> str | None:
         """Why the patch file is not the one that was applied; None when it is, or is nowhere to be found."""
         path = self._file(recorded)
         if path is None:
@@ -61,7 +85,44 @@ class Drift:
                 same = sha256_hex(file.read()) == recorded["digest"]
         except OSError:
             return None
-        return None if same else f"{path} was edited since it was applied: run `patchkit sync` or apply it again"
+        if same:
+            return None
+        said = f"{path} was edited since it was applied"
+        try:
+            patch = self._patch(home, str(recorded["name"]), recorded)
+            problem = None if patch is None else self._misfit(home, patch)
+        except PatchkitError as error:
+            first = error.message.partition("\n")[0]
+            return f"{said}, and is wrong now: {first}; `patchkit lint {path}` says more"
+        if problem is not None:
+            return f"{said}, and does not fit any more: {problem}"
+        return f"{said}: run `patchkit sync` or apply it again"
+
+    def reinstall(self, recorded: Mapping[str, Any]) -> str:
+        """What brings the released bytes of a patch's distribution back, to be typed as it stands."""
+        from patchkit.ops.change import reinstall_command
+
+        return reinstall_command(self.site, str(recorded["distribution"]), str(recorded["version"]))
+
+    def _misfit(self, home: str, patch: Patch) -> str | None:
+        """Why ``patch`` does not fit what is installed, laid with those of its ledger that an install carried away."""
+        from patchkit.ops.forecast import misfit
+
+        workspace = self.homes().at(home)
+        others = []
+        for recorded in workspace.ledger.patches:
+            if recorded.name != patch.name and not workspace.in_force(recorded):
+                other = self._patch(home, recorded.name, recorded._asdict())
+                if other is not None:
+                    others.append(other)
+        return misfit(workspace.site, patch, others)
+
+    def hand_edits(self, home: str, name: str) -> str:
+        """How ``check`` goes on about edits made by hand: where they lie, and what is to be typed."""
+        from patchkit.ops.forecast import hand_edits
+
+        found = hand_edits(self.homes().at(home).site, name)
+        return "" if found is None else f"; {found}"
 
     def _file(self, recorded: Mapping[str, Any]) -> str | None:
         if self.catalog is None:
@@ -123,7 +184,12 @@ class Drift:
         except PatchkitError as error:
             return state("stale", f"{error.code}: {_joined(error)}", None)
         if distribution is None:
-            reason = f"{requirement_name} is not installed any more: `patchkit revert {name}` forgets the patch"
+            left = [file.path for file in files if workspace.entry_in_force(file.path) is not None]
+            what = f" and removes what it added ({', '.join(left)})" if left else ""
+            reason = (
+                f"{requirement_name} is not installed any more: install it and run `patchkit sync`, or "
+                f"`patchkit revert {name}` forgets the patch{what}"
+            )
             return state("uninstalled", reason, None, recorded.get("optional") is True)
         installed = f"applied to {applied}, {distribution.version} is installed"
         try:
@@ -132,9 +198,17 @@ class Drift:
                 upstream = self._judged(workspace, patch, distribution)
                 if upstream is not None:
                     return state("upstreamed", f"{upstream}: drop the patch", distribution.version)
+                problem = self._misfit(workspace.site.home, patch)
+                if problem is not None:
+                    return state("stale", f"{installed}, and the patch does not fit: {problem}", distribution.version)
         except PatchkitError as error:
             if error.exit_status == 3:
-                return state("refused", _joined(error), distribution.version)
+                way = (
+                    f"take it off the project's list, then `patchkit revert {name}`"
+                    if self._listed(name)
+                    else (f"`patchkit revert {name}` forgets it")
+                )
+                return state("refused", f"{_joined(error).rstrip('.')}; or {way}", distribution.version)
             return state("stale", f"{installed}; {_joined(error)}", distribution.version)
         return state("stale", f"{installed}: run `patchkit sync`", distribution.version)
 
@@ -152,6 +226,10 @@ class Drift:
         if upstream is None:
             guard(workspace, patch)
         return upstream
+
+    def _listed(self, name: str) -> bool:
+        project = self.catalog.project if self.catalog is not None else None
+        return project is not None and project.listed and name in project.wanted
 
     def _patch(self, home: str, name: str, recorded: Mapping[str, Any]) -> Patch | None:
         from patchkit.model.load import load_patch
@@ -229,7 +307,10 @@ class Drift:
             return PatchState(name, "refused", target, None, None, (), _joined(error), site=self.site.home)
         home = workspace.site.home
         if distribution is None:
-            reason = "optional, and not installed" if patch.target.optional else "its target is not installed"
+            way = f"install {target}, then `patchkit sync`, or take {name} off the project's list"
+            reason = "its target is not installed" + (f": {way}" if wanted else f": install {target}")
+            if patch.target.optional:
+                reason = "optional, and not installed"
             return PatchState(name, "uninstalled", target, None, None, (), reason, patch.target.optional, home)
 
         def state(word: StateWord, reason: str) -> PatchState:
@@ -246,11 +327,52 @@ class Drift:
             word: StateWord = "modified" if isinstance(error, SiteError) else "absent"
             return state("refused" if isinstance(error, GuardError) else word, _joined(error))
         if taint is not None:
+            # Where the bytes came with the install, out of a cache that was written through, no ledger was lost.
+            lost = None if taint.startswith("tainted:") else self._unrecorded(workspace, patch)
+            if lost is not None:
+                return state(*lost)
             return state("modified", taint)
         way = f"run `patchkit sync` or `patchkit apply {name}`"
         if had is not None:
             return state("absent", f"the release that had it ({had}) is gone: {way}")
         return state("absent", f"wanted, not applied: {way}" if wanted else f"not applied: run `patchkit apply {name}`")
+
+    def _unrecorded(self, workspace: Workspace, patch: Patch) -> tuple[StateWord, str] | None:
+        """The word and the reason where files hold what patches write that the ledger does not know; None: not so."""
+        from patchkit.ops.forecast import in_place
+
+        site, name = workspace.site, patch.name
+        listed = self._unrecorded_listed(workspace, patch.target.name)
+        key = (site.home, patch.target.name)
+        if key not in self._found:
+            self._found[key] = in_place(site, listed)
+        together = name in self._found[key]
+        if together or name in in_place(site, [patch]):
+            way = "`patchkit sync`" if together and self._listed(name) else f"`patchkit apply {name}`"
+            return "corrupt", (
+                f"the ledger is gone, or does not know it, and every file holds what {name} writes: {way} records it "
+                "again and writes no file"
+            )
+        others = [one.name for one in listed if one.name != name and one.name in in_place(site, [one])]
+        if not others:
+            return None
+        return "modified", (
+            f"the files hold what {', '.join(others)} writes, and the ledger is gone, or does not know it: "
+            f"`patchkit apply {' '.join(others)}`, then `patchkit sync`"
+        )
+
+    def _unrecorded_listed(self, workspace: Workspace, target: str) -> list[Patch]:
+        """The patches of the project's list for one distribution that its ledger does not know."""
+        assert self.catalog is not None
+        found = []
+        for name in dict.fromkeys(self.catalog.project.wanted if self.catalog.project is not None else ()):
+            try:
+                patch = self.catalog.load(name)
+            except PatchkitError:
+                continue
+            if patch.target.name == target and workspace.ledger.patch(name) is None:
+                found.append(patch)
+        return found
 
 
 def salvaged(site: Site, home: str, error: SiteError) -> list[PatchState]:

@@ -11,7 +11,8 @@ from patchkit.ops.apply import upstream_reason
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import guard, ledger_patch
 from patchkit.ops.homes import Homes
-from patchkit.ops.witness import tainted
+from patchkit.ops.witness import notes_in_place, tainted, tainted_file
+from patchkit.site.environment import looks_odd
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -92,10 +93,14 @@ def find_patch(homes: Homes, catalog: Catalog, name: str) -> Patch:
 def states_of(homes: Homes, patch: Patch) -> list[tuple[ListWord, str | None, str]]:
     """The word of :class:`Listed` for ``patch``, why, and the folder: for each ledger that has it, else one."""
     found: list[tuple[ListWord, str | None, str]] = []
-    for workspace, _ in homes.applied(patch.name):
+    for workspace, recorded in homes.applied(patch.name):
         here = homes.in_place(workspace).applied(patch)
         home = workspace.site.home
-        found.append(("applied", None, home) if here else ("drifted", "see `patchkit check`", home))
+        if here:
+            odd = looks_odd(home, recorded.files, {})
+            found.append(("applied", "; ".join(notes_in_place(workspace, recorded)) or None if odd else None, home))
+        else:
+            found.append(("drifted", tainted_file(workspace, recorded) or "see `patchkit check`", home))
     return found or [compatibility(homes, patch)]
 
 
@@ -231,21 +236,36 @@ def differences(homes: Homes, names: Sequence[str] = ()) -> list[FileDifference]
     return found
 
 
-def unified(path: str, before: bytes | None, after: bytes | None) -> str:
-    """A unified diff with git's ``a/`` and ``b/``; "" where nothing differs. Lines end at ``\\n`` alone."""
+def unified(path: str, before: bytes | None, after: bytes | None, *, exact: bool = False) -> str:
+    """A unified diff with git's ``a/`` and ``b/``; "" where nothing differs. Lines end at ``\\n`` alone.
+
+    ``exact``: bytes that are no UTF-8 are lone surrogates, by which :meth:`patchkit.cli.output.Output.diff` writes the
+    very bytes; else they are spelled out.
+    """
     import difflib
 
     if before == after:
         return ""
-    old, new = _split(before), _split(after)
-    names = ("/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}")
-    lines = difflib.unified_diff(old, new, *names)
+    errors = "surrogateescape" if exact else "backslashreplace"
+    old, new = _split(before, errors), _split(after, errors)
+    name_before = "/dev/null" if before is None else _quoted_name(f"a/{path}")
+    name_after = "/dev/null" if after is None else _quoted_name(f"b/{path}")
+    lines = difflib.unified_diff(old, new, name_before, name_after)
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
-def _split(data: bytes | None) -> list[str]:
+def _quoted_name(name: str) -> str:
+    """A file's name as git writes it into a diff: quoted where it holds what would break the line."""
+    if name.isprintable():
+        return name
+    plain = {10: "\\n", 9: "\\t", 34: '\\"', 92: "\\\\"}
+    data = name.encode("utf-8", "surrogateescape")
+    return '"' + "".join(plain.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in data) + '"'
+
+
+def _split(data: bytes | None, errors: str) -> list[str]:
     if not data:
         return []
-    text = data.decode("utf-8", "backslashreplace")
+    text = data.decode("utf-8", errors)
     lines = text.split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

@@ -191,6 +191,8 @@ def _difference(result: str, expected: str) -> str:
 
 
 def _habits(patch: Patch) -> Iterator[Finding]:
+    for add in patch.adds:
+        yield from _unseen(patch, "add", add.index, "content", add.content)
     if not patch.description.strip():
         yield Finding(
             patch.path or patch.name,
@@ -200,6 +202,8 @@ def _habits(patch: Patch) -> Iterator[Finding]:
             "no description: say why, and when not",
         )
     for edit in patch.edits:
+        for text in (edit.text, *edit.imports):
+            yield from _unseen(patch, "edit", edit.index, edit.action, text)
         if edit.find is not None and "\n" not in edit.find and edit.scope is None and len(edit.find.strip()) < 4:
             yield _finding(
                 patch,
@@ -217,6 +221,14 @@ def _habits(patch: Patch) -> Iterator[Finding]:
             elif broken == (False, True) and edit.action != "insert_before":  # there the break is before the anchor
                 what = f"`{edit.action}` ends in a line break, `find` does not: a blank or broken line will be left"
                 yield _finding(patch, "edit", edit.index, edit.action, "warning", what)
+
+
+def _unseen(patch: Patch, table: str, index: int, key: str, text: str) -> Iterator[Finding]:
+    """Code that would be written and looks otherwise than it runs (CVE-2021-42574), or that cannot be seen."""
+    hidden = next((char for char in text if not char.isprintable() and char not in "\n\t\f\xa0\u3000"), None)
+    if hidden is not None:
+        what = f"writes U+{ord(hidden):04X}, which cannot be seen and may show code otherwise than it runs"
+        yield _finding(patch, table, index, key, "warning", what)
 
 
 def _finding(patch: Patch, table: str, index: int, key: str, level: str, message: str) -> Finding:

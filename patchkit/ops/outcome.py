@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError
@@ -133,6 +133,13 @@ def changed_files(changes: ChangeSet) -> list[FileResult]:
     ]
 
 
+def restored_notes(changes: ChangeSet, *, dry_run: bool) -> list[str]:
+    """A note for each patch that is put back with those asked for."""
+    back = "would be back" if dry_run else "is back"
+    why = "a reinstall had taken it out of files that are laid anew"
+    return [f"{name}: {back} in place as well, for {why}" for name in changes.restored]
+
+
 def reverted_files(changes: ChangeSet, recorded: PatchEntry) -> tuple[FileResult, ...]:
     """The files of a patch that is taken out."""
     found = (changes.files.get(key) for key in recorded.files)
@@ -156,22 +163,41 @@ def unchanged_files(workspace: Workspace, name: str) -> tuple[FileResult, ...]:
     return tuple(FileResult(key, sha256, sha256) for key, sha256 in hashes)
 
 
+def unwitnessed_notes(changes: ChangeSet, known: Collection[str]) -> list[str]:
+    """A note for each file that no hash vouches for, when it is patched first; ``known`` are the ledger's keys."""
+    return [
+        f"{change.path}: {change.stack.distribution.name} records no hash for it, so what it holds now counts as the "
+        "original, and the ledger alone keeps it"
+        for key, change in changes.files.items()
+        if key not in known
+        and change.stack is not None
+        and change.stack.pristine is not None
+        and change.stack.pristine.witness == "none"
+    ]
+
+
+def shared_notes(distribution: Distribution, files: Iterable[str]) -> list[str]:
+    """A note for each edited file that another distribution installs as well."""
+    from patchkit.site.paths import shared_with
+
+    notes = []
+    for path, others in shared_with(distribution, files).items():
+        names = " and ".join(f"{other.name} {other.version}" for other in others)
+        notes.append(
+            f"{path}: belongs to {names} as well: who uninstalls or reinstalls one of them takes the patch, or the "
+            "file, away, and `patchkit check` will say so"
+        )
+    return notes
+
+
 def shadow_notes(distribution: Distribution, files: Iterable[str]) -> list[str]:
-    """A note for each edited source that an import passes over, since a compiled module lies beside it."""
-    import os
+    """A note for each edited source that an import passes over, for a compiled module beside it, say."""
+    from patchkit.site.shadow import Shadows
 
-    from patchkit.site.paths import shadowing_module
-
-    compiled: dict[str, bool] = {}
+    shadows = Shadows(distribution)
     notes = []
     for path in files:
-        folder = os.path.dirname(os.path.join(distribution.base, *path.split("/")))
-        if folder not in compiled:
-            try:
-                compiled[folder] = any(name.endswith((".so", ".pyd")) for name in os.listdir(folder))
-            except OSError:
-                compiled[folder] = False
-        module = shadowing_module(distribution, path) if compiled[folder] else None
+        module = shadows.find(path)
         if module is not None:
             notes.append(f"{path}: imports take {module} instead, so that this edit has no effect on them")
     return notes

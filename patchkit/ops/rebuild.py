@@ -1,7 +1,8 @@
-"""Pristine bytes when neither the file nor the ledger has them: the edits' own inverse, or the released wheel.
+"""Pristine bytes when neither the file nor the ledger has them.
 
-Both are believed only when an independent witness agrees: RECORD's hash, the hash in the ledger, or, for a distribution
-that records none, the release itself.
+They come from the copies that outlived a ledger, from the edits' own inverse, or from the released wheel. All are
+believed only when an independent witness agrees: RECORD's hash, the hash in the ledger, or, for a distribution that
+records none, the release itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,51 @@ from patchkit.runtime.ledger import sha256_hex
 if TYPE_CHECKING:
     from patchkit.ops.workspace import Workspace
     from patchkit.site.distribution import Distribution
+    from patchkit.site.record import Entry
     from patchkit.state.ledger import FileEntry
+
+
+#: Ways to undo patches that are tried for one file.
+_MOST_TRIED = 64
+
+
+def kept(home: str, entry: Entry | None) -> bytes | None:
+    """The installer's bytes out of the copies in the ledger's folder, which are named by what RECORD says of them.
+
+    They are found so also where the ledger itself is gone. None where there is no such copy, or RECORD has no SHA-256.
+
+    Args:
+        home: The directory of the ledger.
+        entry: The file's row of RECORD.
+    """
+    from patchkit.state import blobs
+
+    if entry is None or entry.algorithm != "sha256" or entry.digest is None:
+        return None
+    try:
+        return blobs.get(home, entry.digest.hex())
+    except SiteError:
+        return None
+
+
+def there_already(patch: Patch, path: str, data: bytes) -> list[int] | None:
+    """The lines at which a file has already what the text edits of ``patch`` would write; None: not every edit's text.
+
+    Args:
+        patch: The patch, which does not fit.
+        path: The file, as the patch spells it.
+        data: What it holds.
+    """
+    source = Source(data, path=path)
+    lines: list[int] = []
+    for edit in patch.edits:
+        if path in edit.files:
+            turned = _inverse(edit)
+            spans = find_text(source, turned[0], [Span(0, len(source.text))]) if turned is not None else []
+            if not spans:
+                return None
+            lines += [source.line(span.start) for span in spans]
+    return lines or None
 
 
 def undone(workspace: Workspace, key: str, path: str, entry: FileEntry) -> bytes | None:
@@ -60,7 +105,7 @@ def undone(workspace: Workspace, key: str, path: str, entry: FileEntry) -> bytes
 def by_inverse(
     patches: Sequence[Patch], path: str, data: bytes, genuine: Callable[[bytes], bool | None]
 ) -> bytes | None:
-    """What ``data`` was before ``patches`` (one of them, or all, the last first) were applied; None: no such thing.
+    """What ``data`` was before some of ``patches`` were applied, in whatever order; None: no such thing.
 
     Only text edits can be turned round. A result counts only when ``genuine`` (RECORD's hash) says so.
 
@@ -70,14 +115,19 @@ def by_inverse(
         data: What it holds.
         genuine: Whether bytes are the installer's.
     """
-    concerned = [patch for patch in patches if any(path in edit.files for edit in patch.edits)]
-    attempts = [[patch] for patch in concerned] + ([list(reversed(concerned))] if len(concerned) > 1 else [])
-    for attempt in attempts:
-        candidate: bytes | None = data
-        for patch in attempt:
-            candidate = None if candidate is None else _without(patch, path, candidate)
-        if candidate is not None and genuine(candidate) is True:
-            return candidate
+    concerned = tuple(patch for patch in patches if any(path in edit.files for edit in patch.edits))
+    pending = [(data, concerned)]
+    tried = 0
+    while pending and tried < _MOST_TRIED:
+        current, rest = pending.pop()
+        for patch in rest:  # the last one laid is tried last, and so followed up first
+            candidate = _without(patch, path, current)
+            if candidate is None:
+                continue
+            tried += 1
+            if genuine(candidate) is True:
+                return candidate
+            pending.append((candidate, tuple(other for other in rest if other is not patch)))
     return None
 
 
@@ -120,6 +170,7 @@ def from_wheel(
     path: str,
     progress: Callable[[str], None],
     genuine: Callable[[bytes], bool | None],
+    recorded: Entry | None = None,
 ) -> bytes:
     """The file as the released wheel of the installed version has it.
 
@@ -128,6 +179,8 @@ def from_wheel(
         path: The file.
         progress: Told of a download.
         genuine: Whether bytes are those that were installed; None: nobody knows, and the wheel is believed.
+        recorded: The row of RECORD behind ``genuine``. Where the wheel's own RECORD has the same one, that is wrong
+            about the file, and the wheel is believed.
 
     Raises:
         SiteError: ``fetch``: the wheel cannot be had, or is another build than the one that was installed.
@@ -137,13 +190,28 @@ def from_wheel(
 
     wheel = fetch_wheel(distribution.name, distribution.version, progress=progress)
     data = wheel_member(wheel, path)
-    if genuine(data) is False:
+    if genuine(data) is False and not (recorded is not None and _wrong_in_wheel(distribution, wheel, recorded)):
         raise SiteError(
             f"{path}: the released wheel of {distribution.name} {distribution.version} has other bytes than those that "
             "were installed, by the hash recorded then: it is another build",
             code="fetch",
-            hint=f"install the build that is wanted again, or the release: pip install --force-reinstall --no-deps "
-            f"{distribution.name}=={distribution.version}; then apply again",
+            hint="install the build that is wanted again, or the release: "
+            f"`{distribution.reinstall}`; then apply again",
             details={"path": path, "distribution": distribution.name, "version": distribution.version},
         )
     return data
+
+
+def _wrong_in_wheel(distribution: Distribution, wheel: str, recorded: Entry) -> bool:
+    """Whether the wheel's own RECORD has the very row that denies the wheel's file."""
+    import os
+
+    from patchkit.site.record import Record
+    from patchkit.site.wheel import wheel_member
+
+    try:
+        data = wheel_member(wheel, f"{os.path.basename(distribution.info)}/RECORD")
+        row = Record(distribution.base, None, data=data).entry(recorded.path)
+    except (PlanError, SiteError):
+        return False
+    return row is not None and row.digest is not None and (row.algorithm, row.digest) == recorded[1:3]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from patchkit.errors import PatchkitError, UsageError
+from patchkit.errors import PatchkitError, SiteError, UsageError
 from patchkit.ops.change import FileChange, plan_change
+from patchkit.ops.check import GLANCE_SECONDS, QUIET_SECONDS, steady
 from patchkit.ops.commit import commit_change
 from patchkit.ops.outcome import (
     Discarded,
@@ -18,12 +19,15 @@ from patchkit.ops.outcome import (
     Prepared,
     carry_out,
     changed_files,
+    restored_notes,
     reverted_files,
 )
-from patchkit.ops.session import mend, opened
+from patchkit.ops.session import Mended, mend, opened
 from patchkit.ops.workspace import Workspace, digest
 from patchkit.runtime.ledger import read, state_path
 from patchkit.site.environment import Site, ledger_homes
+from patchkit.state.access import check_writable
+from patchkit.state.lock import in_order
 
 if TYPE_CHECKING:
     from patchkit.ops.catalog import Catalog
@@ -62,26 +66,39 @@ def revert_site(
         SiteError: A ledger cannot be read or written, or as :func:`revert_patches`.
         PlanError: A remaining patch does not fit without those taken out.
     """
-    held, problems = _held(site, notice, dry_run)
-    known = list(dict.fromkeys(name for here in held.values() for name in here))
-    wanted = names_to_revert(known, names, everything, None if problems else catalog)
-    if problems and (everything or not set(wanted) <= set(known)):
-        raise problems[0]
+    mended = mend(site, wait=not dry_run, notice=notice)
+    for text in mended.notices:
+        notice(text)
+
+    def look() -> tuple[dict[str, list[str]], list[str], list[str]]:
+        held, problems = _held(site, mended)
+        known = list(dict.fromkeys(name for here in held.values() for name in here))
+        wanted = names_to_revert(known, names, everything, None if problems else catalog)
+        if problems and (everything or not set(wanted) <= set(known)):
+            raise problems[0]
+        if catalog is not None:
+            _refuse_unrecorded(site, catalog, known, wanted, everything)
+        return held, known, wanted
+
+    held, known, wanted = steady(site, look, quiet=QUIET_SECONDS if not dry_run else GLANCE_SECONDS)
     homes = [home for home, here in held.items() if not set(here).isdisjoint(wanted)]
     with ExitStack() as stack:
+        workspaces: dict[str, Workspace] = {}
         prepared = []
-        for home in homes:
-            try:
-                workspace = stack.enter_context(opened(site.at(home), write=not dry_run, notice=notice))
-            except PatchkitError as error:
-                others = [name for name in wanted if name not in held[home]]
-                if len(homes) > 1 and others and error.code in ("permission", "read-only"):
-                    error.hint = f"name those of the other folders: patchkit revert {' '.join(others)}; or {error.hint}"
-                raise
-            workspace.fetch = fetch
-            workspace.find_patch = catalog.find if catalog is not None else None
-            here = [name for name in wanted if name in held[home]]
-            prepared.append(plan_revert(workspace, here, force=force, dry_run=dry_run))
+        home = ""
+        try:
+            for home in in_order(homes):
+                workspaces[home] = stack.enter_context(opened(site.at(home), write=not dry_run, notice=notice))
+            for home in homes:
+                workspaces[home].fetch = fetch
+                workspaces[home].find_patch = catalog.find if catalog is not None else None
+                here = [name for name in wanted if name in held[home]]
+                prepared.append(plan_revert(workspaces[home], here, force=force, dry_run=dry_run))
+        except PatchkitError as error:
+            others = [name for name in wanted if name not in held[home]]
+            if len(homes) > 1 and others and error.code in ("permission", "read-only"):
+                error.hint = f"name those of the other folders: patchkit revert {' '.join(others)}; or {error.hint}"
+            raise
         discarded = [item for one in prepared for item in one.outcome.discarded]
         if discarded and show is not None:
             show(discarded)
@@ -91,11 +108,35 @@ def revert_site(
     return outcome
 
 
-def _held(site: Site, notice: Callable[[str], None], dry_run: bool) -> tuple[dict[str, list[str]], list[PatchkitError]]:
+def _refuse_unrecorded(
+    site: Site, catalog: Catalog, known: Sequence[str], wanted: Sequence[str], everything: bool
+) -> None:
+    """Refuse to call a patch "not applied" whose ledger is gone while its bytes are there.
+
+    Raises:
+        SiteError: ``corrupt``.
+    """
+    from patchkit.ops.drift import Drift
+
+    names = [*wanted, *(catalog.project.wanted if everything and catalog.project is not None else ())]
+    drift = Drift(site, catalog)
+    found = [
+        name
+        for name in dict.fromkeys(names)
+        if name not in known and drift.never_applied(name, wanted=False).state == "corrupt"
+    ]
+    if found:
+        listed = " ".join(found)
+        raise SiteError(
+            f"{', '.join(found)}: every file holds what the patch writes, but the ledger is gone, or does not know it",
+            code="corrupt",
+            hint=f"have it recorded again, which writes no file: `patchkit apply {listed}`; then revert it",
+            details={"patches": found},
+        )
+
+
+def _held(site: Site, mended: Mended) -> tuple[dict[str, list[str]], list[PatchkitError]]:
     """The names that each readable ledger has, and what is the matter with the others."""
-    mended = mend(site, wait=not dry_run)
-    for text in mended.notices:
-        notice(text)
     held: dict[str, list[str]] = {}
     problems: list[PatchkitError] = list(mended.waiting.values())
     for home in ledger_homes(site):
@@ -142,6 +183,8 @@ def plan_revert(workspace: Workspace, names: Sequence[str], *, force: bool = Fal
     drop = [name for name in dict.fromkeys(names) if name in applied or name in upstreamed]
     outcome = Outcome(dry_run=dry_run)
     changes = plan_change(workspace, drop=drop, keep_hand_edits=True, force=force)
+    if not dry_run:
+        check_writable(change.absolute for change in changes.writes)  # of several folders, before the first is written
     for name in dict.fromkeys(names):
         recorded = applied.get(name)
         if recorded is not None:
@@ -157,6 +200,7 @@ def plan_revert(workspace: Workspace, names: Sequence[str], *, force: bool = Fal
         else:
             outcome.patches.append(PatchResult(name, "unchanged", (), "not applied", site=home))
     outcome.files = changed_files(changes)
+    outcome.notes += restored_notes(changes, dry_run=dry_run)
     kept, discarded = ("would keep", "would discard") if dry_run else ("kept", "discarded")
     for change in changes.files.values():
         if change.kept:
@@ -189,9 +233,22 @@ def _of_what_is_gone(workspace: Workspace, recorded: PatchEntry, files: Sequence
         what = "its distribution is gone"
     else:
         what = f"{recorded.distribution} {recorded.version} is not installed any more"
-    if any(file.before_sha256 is not None and file.after_sha256 is None for file in files):
+    removed = [file.path for file in files if file.before_sha256 is not None and file.after_sha256 is None]
+    left = [key for key in recorded.files if gone and _edited_addition(workspace, key)]
+    if left:
+        what += f"; {', '.join(left)}, which the patch had added, stays: it was edited since"
+    if removed:
         return f"{what}; {'would remove' if dry_run else 'removed'} what the patch had added"
-    return f"{what}: nothing to take back"
+    return what if left else f"{what}: nothing to take back"
+
+
+def _edited_addition(workspace: Workspace, key: str) -> bool:
+    """Whether a file that a patch added is there and holds something else by now."""
+    entry = workspace.ledger.files.get(key)
+    if entry is None or entry.pristine is not None:
+        return False
+    current = workspace.current(workspace.absolute(key))
+    return current is not None and digest(current) != entry.after.sha256
 
 
 def _copy_path(home: str, change: FileChange) -> str:

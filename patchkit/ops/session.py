@@ -55,13 +55,14 @@ def opened(site: Site, *, write: bool, notice: Callable[[str], None]) -> Iterato
             notice(told)
         yield Workspace(site)
         return
+    from patchkit.state import fs
     from patchkit.state.lock import lock
     from patchkit.state.transaction import recover
 
     def waiting(holder: Holder) -> None:
         notice(waiting_text(holder))
 
-    with lock(site.home, on_wait=waiting):
+    with fs.confined(site.home, *site.paths), lock(site.home, on_wait=waiting):
         recovery = recover(site.home)
         if recovery is not None:
             notice(_mended(site.home, recovery))
@@ -70,17 +71,18 @@ def opened(site: Site, *, write: bool, notice: Callable[[str], None]) -> Iterato
 
 def waiting_text(holder: Holder) -> str:
     """Whom is waited for, as far as it wrote itself down."""
-    who = "another patchkit" if holder.pid is None else f"patchkit with pid {holder.pid}"
+    who = "another patchkit" if holder.pid is None else f"patchkit with pid {holder.pid}{holder.elsewhere}"
     command = f" ({holder.command})" if holder.command else ""
     return f"waiting for {who}{command}, which has the lock"
 
 
-def mend(site: Site, *, wait: bool) -> Mended:
+def mend(site: Site, *, wait: bool, notice: Callable[[str], None] | None = None) -> Mended:
     """Finish or take back what interrupted commands left in any directory of the site's path, where that can be.
 
     Args:
         site: The site.
         wait: Whether a command that is at work is waited for (by those who want to write), or only told of.
+        notice: Told of one that is waited for.
 
     Raises:
         SiteError: ``not-a-directory``.
@@ -88,7 +90,7 @@ def mend(site: Site, *, wait: bool) -> Mended:
     found = Mended([], {})
     for home in ledger_homes(site):
         try:
-            found.notices.extend(mend_home(home, wait=wait).notices)
+            found.notices.extend(mend_home(home, wait=wait, notice=notice).notices)
         except SiteError as error:
             found.waiting[home] = error
     return found
@@ -100,19 +102,20 @@ def mend_all(site: Site, notice: Callable[[str], None], *, wait: bool = False) -
     Raises:
         SiteError: An interrupted command cannot be mended.
     """
-    mended = mend(site, wait=wait)
+    mended = mend(site, wait=wait, notice=notice)
     for text in mended.notices:
         notice(text)
     for error in mended.waiting.values():
         raise error
 
 
-def mend_home(home: str, *, wait: bool) -> Home:
+def mend_home(home: str, *, wait: bool, notice: Callable[[str], None] | None = None) -> Home:
     """Finish or take back what an interrupted command left in one directory.
 
     Args:
         home: The directory.
         wait: Whether a command that is at work is waited for, or only told of.
+        notice: Told of one that is waited for.
 
     Raises:
         SiteError: ``interrupted`` where that cannot be, ``locked``, ``corrupt``, or an error of the disk.
@@ -122,26 +125,35 @@ def mend_home(home: str, *, wait: bool) -> Home:
     from contextlib import ExitStack
 
     from patchkit.state import journal
-    from patchkit.state.lock import lock
+    from patchkit.state.lock import Holder, lock, probe
     from patchkit.state.transaction import recover
 
+    def waiting(holder: Holder) -> None:
+        if notice is not None:
+            notice(waiting_text(holder))
+
     with ExitStack() as stack:
-        if not wait:
+        # Asked without a right to write: who may only read must not take a command at work for an interrupted one.
+        by = None if wait else probe(home)
+        if by is None:
             try:
-                stack.enter_context(lock(home, timeout=0))
+                stack.enter_context(lock(home, timeout=None if wait else 0, on_wait=waiting))
             except SiteError as error:
+                if error.code == "locked" and wait:
+                    raise
                 if error.code == "locked":
-                    running = journal.load(home)
-                    return Home([] if running is None else [_running(error)], running)
+                    by = Holder(*(error.details[name] for name in ("pid", "command", "host", "space")))
                 # Where nothing can be written, the lock cannot be had either: what that means is told below.
+        if by is not None:
+            running = journal.load(home)
+            return Home([] if running is None else [_running(by)], running)
         recovery = recover(home)
     return Home([] if recovery is None else [_mended(home, recovery)])
 
 
-def _running(error: SiteError) -> str:
-    """Who is at work, by the error of its lock."""
-    pid = error.details.get("pid")
-    return "a command is running" + (f" (pid {pid})" if pid is not None else "")
+def _running(by: Holder) -> str:
+    """Who is at work."""
+    return "a command is running" + (f" (pid {by.pid}{by.elsewhere})" if by.pid is not None else "")
 
 
 def _mended(home: str, recovery: Recovery) -> str:

@@ -11,7 +11,7 @@ from patchkit.model.patch import Patch
 from patchkit.ops.apply import applied_result, check_conflicts, refuse_known_bad, upstream_reason
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import Wanted, guard, ledger_patch, plan_change, reinstall_command
-from patchkit.ops.check import PatchState, check_site
+from patchkit.ops.check import GLANCE_SECONDS, QUIET_SECONDS, PatchState, check_site, steady
 from patchkit.ops.commit import commit_change
 from patchkit.ops.homes import Homes
 from patchkit.ops.outcome import (
@@ -22,6 +22,7 @@ from patchkit.ops.outcome import (
     changed_files,
     reverted_files,
     shadow_notes,
+    shared_notes,
     unchanged_files,
 )
 from patchkit.ops.session import mend_all, opened
@@ -29,6 +30,8 @@ from patchkit.ops.workspace import Workspace
 from patchkit.runtime.ledger import file_path, installed, read
 from patchkit.site.distribution import Distribution
 from patchkit.site.environment import Site, home_of, ledger_homes
+from patchkit.state.access import check_writable
+from patchkit.state.lock import in_order
 
 
 class _Task:
@@ -75,14 +78,17 @@ def sync_site(
         PlanError: One does not fit.
     """
     mend_all(site, notice, wait=not dry_run)
-    first = _Sync(site, catalog, allow_known_bad)
+    patience = GLANCE_SECONDS if dry_run else QUIET_SECONDS
+    first = steady(site, lambda: _Sync(site, catalog, allow_known_bad), quiet=patience)
     homes = [home for home, task in first.tasks.items() if not task.idle]
     with ExitStack() as stack:
         workspaces = {
-            home: stack.enter_context(opened(site.at(home), write=not dry_run, notice=notice)) for home in homes
+            home: stack.enter_context(opened(site.at(home), write=not dry_run, notice=notice))
+            for home in in_order(homes)
         }
         # What the states were before the locks were held is not what counts.
-        sync = _Sync(site, catalog, allow_known_bad) if homes and not dry_run else first
+        again = bool(homes) and not dry_run
+        sync = steady(site, lambda: _Sync(site, catalog, allow_known_bad)) if again else first
         late = [home for home, task in sync.tasks.items() if not task.idle and home not in workspaces]
         if late:
             raise SiteError(
@@ -92,7 +98,8 @@ def sync_site(
                 details={"path": late[0]},
             )
         prepared = []
-        for home, workspace in workspaces.items():
+        for home in homes:
+            workspace = workspaces[home]
             workspace.fetch = fetch
             workspace.ignore_requires = ignore_requires
             workspace.find_patch = catalog.find
@@ -134,7 +141,8 @@ class _Sync:
                 self._task(state.site).drop[state.name] = "not on the project's list"
 
     def _refuse_conflicts(self, states: list[PatchState]) -> None:
-        conflicts = [state for state in states if state.state in ("modified", "corrupt")]
+        # What is "corrupt" and no damage of a ledger itself can be recorded again, or is refused when it is planned.
+        conflicts = [state for state in states if state.state == "modified"]
         if not conflicts:
             return
         lines = [f"  {state.name}: {state.reason}" for state in conflicts]
@@ -240,10 +248,13 @@ class _Sync:
         leaving = [name for one in self.tasks.values() for name in one.drop if name not in one.add]
         check_conflicts(workspace, [item.patch for item in add], leaving)
         changes = plan_change(workspace, add=add, drop=drop)
+        if not dry_run:
+            check_writable(change.absolute for change in changes.writes)
         for item in add:
             name = item.patch.name
             outcome.patches.append(applied_result(workspace, changes, item, f"was {task.add[name].state}"))
-            outcome.notes += shadow_notes(item.distribution, (file.path for file in changes.plans[name].files))
+            paths = [file.path for file in changes.plans[name].files]
+            outcome.notes += shadow_notes(item.distribution, paths) + shared_notes(item.distribution, paths)
         for name in drop:
             recorded = workspace.ledger.patch(name)
             if recorded is not None and task.drop[name]:

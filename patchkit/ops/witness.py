@@ -12,11 +12,15 @@ from patchkit.ops.workspace import Workspace, digest
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import key_of, resolve_file
 from patchkit.site.record import leads_out
+from patchkit.site.taint import find_taint
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
     from patchkit.site.distribution import Distribution
+    from patchkit.site.paths import ResolvedFile
     from patchkit.site.record import Entry
+    from patchkit.site.taint import Taint
+    from patchkit.state.ledger import PatchEntry
 
 #: Files are hashed in pieces of this many bytes: some wheels hold libraries of a gigabyte.
 _PIECE = 1 << 20
@@ -45,10 +49,14 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
         if current is None or resolved.entry is None or resolved.entry.matches(current) is not False:
             continue
         known = workspace.ledger.files.get(resolved.key)
+        if known is None or digest(current) != known.after.sha256:
+            taint = find_taint(distribution, path, resolved.absolute)
+            if taint is not None:
+                return tainted_words(path, taint)
         if known is None:
             return (
                 f"{path} is not as installed (RECORD's hash), and patchkit did not write it: {again} brings it "
-                f"back; or `patchkit apply {patch.name}` when only the ledger was lost"
+                f"back; `patchkit apply {patch.name} --fetch` finds out whether only the ledger was lost"
             )
         if digest(current) not in (known.after.sha256, known.pristine and known.pristine.sha256):
             return (
@@ -56,6 +64,131 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
                 "brings the release's bytes back"
             )
     return None
+
+
+def tainted_words(path: str, taint: Taint) -> str:
+    """That a file is tainted, how that is known, and the cure."""
+    return f"tainted: {path} is not as installed (RECORD's hash), and {taint.evidence}: {taint.cure}"
+
+
+def refuse_tainted(distribution: Distribution, path: str, absolute: str) -> None:
+    """Refuse a file whose bytes, neither the installer's nor patchkit's, lie where it was installed from as well.
+
+    Raises:
+        SiteError: ``tainted``.
+    """
+    taint = find_taint(distribution, path, absolute)
+    if taint is not None:
+        raise SiteError(
+            f"{path}: is tainted: its bytes are not those of {distribution.name} {distribution.version} by RECORD's "
+            f"hash, and {taint.evidence}",
+            code="tainted",
+            hint=f"{taint.cure}; then the same command again",
+            details={"path": path, "state": "modified", "source": taint.source},
+        )
+
+
+def not_as_installed(resolved: ResolvedFile, distribution: Distribution, *, added: bool) -> SiteError:
+    """The error for a file whose pristine bytes nothing has: ``tainted`` or ``modified``.
+
+    Args:
+        resolved: The file.
+        distribution: Its distribution.
+        added: It has no hash in RECORD, and a patch of ours added it.
+    """
+    if not added:
+        try:
+            refuse_tainted(distribution, resolved.path, resolved.absolute)
+        except SiteError as error:
+            return error
+    why = (
+        "a patch added it, and no hash of what was installed is recorded"
+        if added
+        else "its bytes differ from RECORD's hash, and patchkit did not write them"
+    )
+    if not added:
+        for other in _bytes_of(resolved, distribution):
+            return SiteError(
+                f"{resolved.path}: {distribution.name} {distribution.version} and {other.name} {other.version} both "
+                f"install it, and its bytes are those of {other.name}",
+                code="modified",
+                hint=f"make {other.name} the target of the patch; or uninstall it, and install {distribution.name} "
+                f"again: `{distribution.reinstall}`",
+                details={"path": resolved.path, "state": "modified", "owners": [distribution.name, other.name]},
+            )
+    again = reinstall_command(distribution.site, distribution.name, distribution.version)
+    return SiteError(
+        f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: {why}",
+        code="modified",
+        hint="somebody edited it, or the package cache it was installed from was written through: "
+        f"`{again}`, then apply again; --fetch compares with the released wheel",
+        details={"path": resolved.path, "state": "modified", "links": os.stat(resolved.absolute).st_nlink},
+    )
+
+
+def _bytes_of(resolved: ResolvedFile, distribution: Distribution) -> Iterator[Distribution]:
+    """The other distributions whose RECORD has the file with the hash of what it holds."""
+    from patchkit.site.paths import shared_with
+
+    others = shared_with(distribution, [resolved.path]).get(resolved.path, ())
+    for other in others:
+        row = other.record.entry(resolved.path)
+        with open(resolved.absolute, "rb") as file:
+            if row is not None and row.matches(file.read()) is True:
+                yield other
+
+
+def patched_files(workspace: Workspace, distribution: Distribution, keys: Iterable[str]) -> list[tuple[str, str]]:
+    """Those of the ledger's files that hold what patchkit writes, as RECORD spells them and as they lie."""
+    found = []
+    for key in keys:
+        entry = workspace.ledger.files.get(key)
+        absolute = workspace.absolute(key)
+        if entry is not None and _hash(absolute, "sha256") == entry.after.sha256:
+            found.append((os.path.relpath(absolute, distribution.base).replace(os.sep, "/"), absolute))
+    return found
+
+
+def tainted_file(workspace: Workspace, recorded: PatchEntry) -> str | None:
+    """The first file of an applied patch that an installer brought with wrong bytes, in words."""
+    distribution = workspace.distribution(recorded.distribution)
+    if distribution is None:
+        return None
+    for key in recorded.files:
+        entry, absolute = workspace.ledger.files.get(key), workspace.absolute(key)
+        known = () if entry is None else (entry.after.sha256, entry.pristine and entry.pristine.sha256)
+        current = _hash(absolute, "sha256")
+        if current is None or current in known or workspace.reinstalled(key):
+            continue
+        path = os.path.relpath(absolute, distribution.base).replace(os.sep, "/")
+        taint = find_taint(distribution, path, absolute)
+        if taint is not None:
+            return tainted_words(path, taint)
+    return None
+
+
+def notes_in_place(workspace: Workspace, recorded: PatchEntry) -> list[str]:
+    """What is to be said of an applied patch although every byte is as it shall be."""
+    from patchkit.ops.outcome import shadow_notes
+
+    distribution = workspace.distribution(recorded.distribution)
+    if distribution is None:
+        return []
+    files = patched_files(workspace, distribution, recorded.files)
+    return [*shadow_notes(distribution, (path for path, _ in files)), *taint_notes(distribution, files)]
+
+
+def taint_notes(distribution: Distribution, files: Iterable[tuple[str, str]]) -> list[str]:
+    """A note for each (path, absolute) that holds what a patch writes, where what it was installed from does, too."""
+    notes = []
+    for path, absolute in files:
+        taint = find_taint(distribution, path, absolute, lone=False)
+        if taint is not None:
+            notes.append(
+                f"tainted: {path} holds what the patch writes, and so does what it was installed from: "
+                f"{taint.evidence}; {taint.cure}, then `patchkit sync`"
+            )
+    return notes
 
 
 def _targets(patch: Patch, distribution: Distribution) -> Iterator[str]:

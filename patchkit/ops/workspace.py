@@ -18,7 +18,6 @@ from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file
-from patchkit.site.record import CONFLICTING
 from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, Ledger, PatchEntry, Stat
 from patchkit.tuples import NamedTuple
@@ -158,12 +157,16 @@ class Workspace:
         row = self._row(key, entry)
         if row is None or row.digest is None:
             return True
-        if row.algorithm == "sha256":
-            return row.digest.hex() == entry.pristine.sha256
         try:
-            return row.matches(self._copy(key, entry)) is not False
+            if row.algorithm == "sha256" and row.digest.hex() == entry.pristine.sha256:
+                return True
+            if row.algorithm != "sha256" and row.matches(self._copy(key, entry)) is not False:
+                return True
         except SiteError:
             return True  # its copy is lost for good: told when it is needed
+        # Another build is there when the file is what RECORD says. Where it is neither's (the release's own RECORD is
+        # wrong, or somebody rewrote it), what we wrote may still be in it: that is for the edits' inverse to tell.
+        return current is not None and row.matches(current) is not True
 
     def _row(self, key: str, entry: FileEntry) -> Entry | None:
         """The row of RECORD for a file of the ledger."""
@@ -192,14 +195,15 @@ class Workspace:
         """The bytes that the installer put there.
 
         Raises:
-            SiteError: ``modified``: the bytes are neither RECORD's nor ours; ``missing``; ``unreadable``; ``record``:
-                RECORD contradicts itself about the file.
+            SiteError: ``modified`` or ``tainted``: the bytes are neither RECORD's nor ours; ``missing``;
+                ``unreadable``; ``record``: RECORD contradicts itself about the file.
         """
         current = self.current(resolved.absolute)
         recorded = resolved.entry
         entry = self.ledger.files.get(resolved.key)
-        if recorded is not None and recorded.algorithm == CONFLICTING:
-            raise _contradiction(resolved, distribution)
+        fault = None if recorded is None else recorded.fault
+        if fault is not None and self.fetch is None and entry is None:
+            raise _contradiction(resolved, distribution, fault)
         witness = recorded.matches(current) if recorded is not None and current is not None else None
         if current is not None and witness is True:
             return self._as_it_is(resolved.absolute, current, "record", entry)
@@ -207,36 +211,27 @@ class Workspace:
             ours = current is not None and digest(current) in (entry.after.sha256, entry.pristine.sha256)
             if ours or self.entry_in_force(resolved.key) is not None:
                 found = self._original(resolved.key, entry)
-                if recorded is None or recorded.matches(found.data) is not False:
+                # What the released wheel vouched for stays so while our bytes are there, whatever RECORD says.
+                if recorded is None or recorded.matches(found.data) is not False or (ours and found.witness == "wheel"):
                     return found
         if current is None:
             raise SiteError(
                 f"{resolved.absolute}: {distribution.name} {distribution.version} lists this file, and it is not there",
                 code="missing",
-                hint=f"reinstall {distribution.name} {distribution.version}",
+                hint=f"install it again: `{distribution.reinstall}`",
                 details={"path": resolved.path},
             )
-        if witness is None and self.entry_in_force(resolved.key) is None:
+        if witness is None and fault is None and self.entry_in_force(resolved.key) is None:
             # Nothing tells what this install put there, and patchkit has not written to it.
             return self._as_it_is(resolved.absolute, current, "none", None)
+        if fault is not None and self.fetch is None:
+            raise _contradiction(resolved, distribution, fault)
         rebuilt = self._rebuilt(resolved, distribution, current)
         if rebuilt is not None:
             return rebuilt
-        why = (
-            "a patch added it, and no hash of what was installed is recorded"
-            if witness is None
-            else "its bytes differ from RECORD's hash, and patchkit did not write them"
-        )
-        raise SiteError(
-            f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: {why}",
-            code="modified",
-            hint=(
-                "somebody edited it, or the package cache it was installed from was written through: "
-                f"reinstall {distribution.name}=={distribution.version} without the cache, then apply again; "
-                "--fetch compares with the released wheel"
-            ),
-            details={"path": resolved.path, "state": "modified", "links": os.stat(resolved.absolute).st_nlink},
-        )
+        from patchkit.ops.witness import not_as_installed
+
+        raise not_as_installed(resolved, distribution, added=witness is None)
 
     def original(self, key: str) -> Pristine | None:
         """What a file of the ledger was before patchkit; None for one that a patch added.
@@ -331,26 +326,29 @@ class Workspace:
             return data
 
     def _rebuilt(self, resolved: ResolvedFile, distribution: Distribution, current: bytes) -> Pristine | None:
-        from patchkit.ops.rebuild import by_inverse, from_wheel
+        from patchkit.ops.rebuild import by_inverse, from_wheel, kept
 
         status = os.stat(resolved.absolute)
         mode = stat.S_IMODE(status.st_mode)
         genuine = resolved.entry.matches if resolved.entry is not None else _no_witness
-        data = by_inverse(self.suspects, resolved.path, current, genuine)
+        data = kept(self.site.home, resolved.entry)
+        if data is None:
+            data = by_inverse(self.suspects, resolved.path, current, genuine)
         if data is not None:
             return Pristine(data, "record", mode, status.st_mtime_ns)
         if self.fetch is not None:
-            data = from_wheel(distribution, resolved.path, self.fetch, genuine)
+            data = from_wheel(distribution, resolved.path, self.fetch, genuine, recorded=resolved.entry)
             return Pristine(data, "wheel", mode, status.st_mtime_ns)
         return None
 
 
-def _contradiction(resolved: ResolvedFile, distribution: Distribution) -> SiteError:
+def _contradiction(resolved: ResolvedFile, distribution: Distribution, fault: str) -> SiteError:
     return SiteError(
-        f"{resolved.path}: RECORD of {distribution.name} {distribution.version} lists it more than once, with "
-        "different hashes, so nothing tells what was installed",
+        f"{resolved.path}: RECORD of {distribution.name} {distribution.version} {fault}, so nothing tells what was "
+        "installed",
         code="record",
-        hint=f"two wheels were unpacked over each other: reinstall {distribution.name}=={distribution.version}",
+        hint=f"install it again: `{distribution.reinstall}`; or compare with the released wheel: the same command with "
+        "--fetch",
         details={"path": resolved.path, "distribution": distribution.name},
     )
 

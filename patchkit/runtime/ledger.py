@@ -9,6 +9,7 @@ imported *inside* the target process. :mod:`patchkit.state.ledger` builds on it.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False
@@ -22,10 +23,13 @@ DIRECTORY = ".patchkit"
 """Name of patchkit's own directory in the site-packages directory (the "home")."""
 SCHEMA = 1
 """The ledger schema this version writes and the newest that it reads."""
+MAX_BYTES = 1 << 28
+"""The largest ledger that is read; one of 100,000 files has 30 MB."""
 HASH_BUILTIN_MAX = 1 << 20
 """Bytes up to which CPython's own SHA-256 beats the cost of importing OpenSSL's (4 ms)."""
 
 
+_EINVAL = 22  # on every system; ``errno`` is one more import
 # What is read here of an entry of the ledger, of a content and of a stat.
 _TEXTS = ("name", "distribution", "version")
 _CONTENT: dict[str, type] = {"sha256": str, "size": int}
@@ -52,6 +56,44 @@ def key_of(home: str, path: str) -> str:
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     prefix = os.path.join(os.path.realpath(home), "")
     return (real[len(prefix) :] if real.startswith(prefix) else real).replace(os.sep, "/")
+
+
+def read_regular(path: str, most: int | None = None) -> bytes:
+    """The bytes of a regular file, of a longer one than ``most`` the first ``most + 1``.
+
+    A pipe, a device or a socket of that name would keep a reader waiting, or never end.
+
+    Raises:
+        OSError: It cannot be read, or is no regular file.
+    """
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(_EINVAL, "not a regular file", path)
+        data = file.read() if most is None else file.read(most + 1)
+    if data is None:  # a file of /proc that has nothing to say yet
+        raise OSError(_EINVAL, "it has nothing to read", path)
+    return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def climbs(key: str) -> bool:
+    """Whether a ledger key leads out of the home by its spelling: relative, with a part that is ``..`` or empty."""
+    parts = key.split("/")
+    if os.path.isabs(key):
+        parts = parts[1:]
+    # On Windows "C:name" is relative, to wherever that drive is; and a drive within a path leaves what stood before it.
+    drive = os.sep != "/" and any(":" in part or os.sep in part for part in parts)
+    return not key or "\0" in key or ".." in parts or "" in parts or drive
+
+
+def plain(word: object) -> bool:
+    """Whether a recorded name or version is one: such words are printed, and stand in the commands of hints."""
+    if type(word) is not str or not word or word[0] == "-" or not word.isascii():
+        return False
+    return word.isalnum() or all(char.isalnum() or char in "._+-!" for char in word)
 
 
 def sha256_hex(data: bytes) -> str:
@@ -118,8 +160,7 @@ def read(home: str) -> dict[str, Any] | None:
     """
     path = state_path(home, "ledger.json")
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = read_regular(path, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -129,6 +170,8 @@ def read(home: str) -> dict[str, Any] | None:
             "run as a user who may read it",
             path=path,
         ) from None
+    if len(data) > MAX_BYTES:
+        raise _error("unreadable", f"{path}: is larger than {MAX_BYTES >> 20} MB", "move it away", path=path)
     return parse(data, path)
 
 
@@ -152,7 +195,8 @@ def parse(data: bytes, path: str) -> dict[str, Any]:
         raise _error(
             "ledger-version",
             f"{path}: written by a newer patchkit (ledger schema {schema}; this one reads up to {SCHEMA})",
-            "upgrade this patchkit: pip install -U site-patchkit",
+            "upgrade this patchkit: pip install -U site-patchkit; if no newer one was at work here, the ledger is "
+            f"damaged: `{_away(path)}`, then `patchkit apply` what was applied, or `patchkit sync`",
             path=path,
             schema=schema,
         )
@@ -175,6 +219,8 @@ def _misshapen(ledger: dict[str, Any]) -> str | None:
         for entry in ledger[member]:
             if type(entry) is not dict or any(type(entry.get(name)) is not str for name in texts):
                 return f"an entry of {member!r} lacks one of {', '.join(texts)}"
+            if not all(plain(entry[name]) for name in _TEXTS):
+                return f"an entry of {member!r} has a name or version that is none"
             if type(entry.get("info", 0)) not in (str, type(None)):
                 return f"the entry of {entry['name']} lacks 'info'"
     for entry in ledger["patches"]:
@@ -182,6 +228,8 @@ def _misshapen(ledger: dict[str, Any]) -> str | None:
         if type(keys) is not list or any(type(key) is not str or key not in files for key in keys):
             return f"the entry of {entry['name']} lacks 'files', or names one that is not recorded"
     for key, entry in files.items():
+        if climbs(key):
+            return f"it names {key!r}, which is no file of the site"
         if type(entry) is not dict or not (
             _has(entry.get("after"), _CONTENT)
             and _has_or_null(entry, "pristine", _CONTENT)
@@ -215,18 +263,46 @@ def corrupt(path: str, reason: str, data: bytes = b"") -> SiteError:
             value = loads(line.strip().rstrip(","))
         except (ValueError, RecursionError):
             continue
-        if type(value) is dict and isinstance(value.get("name"), str) and isinstance(value.get("distribution"), str):
+        if type(value) is dict and all(plain(value.get(name)) for name in _TEXTS):
             found.append({key: value.get(key) for key in ("name", "distribution", "version", "source")})
     names = " ".join(sorted({str(item["name"]) for item in found}))
-    wheels = " ".join(sorted({f"{item['distribution']}=={item['version']}" for item in found}))
-    blobs = os.path.join(os.path.dirname(path), "blobs")
+    from patchkit.runtime.reinstall import together
+
+    releases = sorted({(str(item["distribution"]), str(item["version"])) for item in found})
+    release = together(os.path.dirname(os.path.dirname(path)), releases or [("DISTRIBUTION", "VERSION")])
+    names = names or " ".join(_logged(os.path.join(os.path.dirname(path), "log.jsonl")))
+    again = f"`patchkit apply {names or 'NAME...'}` (or `patchkit sync`, where the project lists them)"
     hint = (
-        f"the pristine bytes still lie in {blobs}, each named by its SHA-256, which RECORD of the distribution tells; "
-        "or rebuild from the release: "
-        f"pip install --force-reinstall --no-deps {wheels or 'DISTRIBUTION==VERSION'}, delete {path}, "
-        f"patchkit apply {names or 'NAME... (patchkit log has the names)'}"
+        f"move it away, `{_away(path)}`, and have recorded again what is there, by the kept copies "
+        f"and by RECORD, which writes no file: {again}. Where that refuses, the release's bytes first: {release}"
     )
     return _error("corrupt", f"{path}: damaged: {reason}", hint, path=path, salvaged=found)
+
+
+def _away(path: str) -> str:
+    """The command that moves a ledger out of the way."""
+    from shlex import join
+
+    return join(["mv", path, path + ".damaged"])
+
+
+def _logged(path: str) -> list[str]:
+    """The patches that a log last told of as applied, as far as it can be read."""
+    names: dict[str, bool] = {}
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().split("\n")
+    except OSError:
+        return []
+    for line in lines:
+        try:
+            event = loads(line)
+            for name in event["patches"] if event["result"] == "done" else ():
+                if plain(name):
+                    names[name] = event["command"] != "revert"
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+    return sorted(name for name, on in names.items() if on)
 
 
 def _error(code: str, message: str, hint: str, **details: Any) -> SiteError:
@@ -264,8 +340,7 @@ def _file_state(path: str, entry: dict[str, Any], written: int) -> str:
     if size != entry["after"]["size"] and (pristine is None or size != pristine["size"]):
         return "modified"
     try:
-        with open(path, "rb") as file:
-            digest = sha256_hex(file.read())
+        digest = sha256_hex(read_regular(path))
     except FileNotFoundError:
         return "missing"
     except IsADirectoryError:

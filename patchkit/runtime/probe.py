@@ -57,9 +57,10 @@ def helper_source(patch: str, edit: int, function: str, text: str) -> str:
 
     ``text`` may be anything; on stderr, what would break the line is escaped.
     """
-    one_line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    from patchkit.visible import visible  # here, where patchkit runs: this room is imported in others' processes
+
     line = f"[patchkit] probe patch={patch} edit={edit} function={function} ".replace("%", "%%")
-    line += f"pid=%d text={one_line.replace('%', '%%')}\n"
+    line += f"pid=%d text={visible(text).replace('%', '%%')}\n"
     return _HELPER.format(
         name=helper_name(patch, edit),
         patch=patch,

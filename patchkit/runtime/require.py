@@ -7,6 +7,9 @@ import sys
 
 from patchkit.runtime import ledger as reader
 
+#: Seconds to wait for a command that is writing, before its half-done work is taken for what is there.
+BUSY_SECONDS = 2.0
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -39,8 +42,10 @@ def require(*names: str, site: Any = None) -> None:
         from patchkit.errors import UsageError
 
         raise UsageError("require() names no patch, so it would let anything pass", hint='require("NAME", ...)')
+    if _holds(names, site):
+        return
     try:
-        _require(names, site)
+        _require_at_rest(names, site)
     except Exception as error:
         hint = getattr(error, "hint", None)
         if hint and hasattr(error, "add_note"):  # Python 3.11: an uncaught one then shows the way out
@@ -52,15 +57,52 @@ def _require(names: tuple[str, ...], site: Any) -> None:
     homes = _homes(site)
     ledgers = [(home, ledger) for home in homes for ledger in [reader.read(home)] if ledger is not None]
     missing = []
-    hidden = _Hidden(ledgers) if site is None else None
+    installs = _Installs(ledgers, imported=site is None)
     for name in names:
-        found = [_judge(home, ledger, name, hidden) for home, ledger in ledgers]
+        found = [_judge(home, ledger, name, installs) for home, ledger in ledgers]
         known = [verdict for verdict in found if verdict is not None]
         if not any(state == "applied" for state, _ in known):
             state, reason = known[0] if known else ("absent", "was never applied here")
             missing.append({"name": name, "state": state, "reason": reason})
     if missing:
-        raise _not_applied(missing, homes, hidden)
+        raise _not_applied(missing, homes, installs)
+
+
+def _holds(names: tuple[str, ...], site: Any) -> bool:
+    try:
+        _require(names, site)
+    except Exception:
+        return False
+    return True
+
+
+def _require_at_rest(names: tuple[str, ...], site: Any) -> None:
+    """Ask once more; and again, as long as a command is writing: what it has done by halves is nobody's state."""
+    import time
+
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        before = _marks(site)
+        try:
+            return _require(names, site)
+        except Exception:
+            writing = before != _marks(site) or any(journal for _, journal in before)
+            if not writing or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.05)
+
+
+def _marks(site: Any) -> list[tuple[tuple[int, int] | None, bool]]:
+    """Of each home, which ledger it has, and whether a command is writing or was interrupted."""
+    marks = []
+    for home in _homes(site):
+        try:
+            now = os.stat(reader.state_path(home, "ledger.json"))
+            ledger = (now.st_ino, now.st_mtime_ns)
+        except OSError:
+            ledger = None
+        marks.append((ledger, os.path.lexists(reader.state_path(home, "journal.json"))))
+    return marks
 
 
 def _homes(site: Any) -> list[str]:
@@ -69,22 +111,27 @@ def _homes(site: Any) -> list[str]:
     return list(dict.fromkeys([*homes, *more]))
 
 
-class _Hidden:
-    """Which patched distributions imports of this process never reach: another is earlier on ``sys.path``."""
+class _Installs:
+    """Where the patched distributions lie: which are doubled, and which no import of this process reaches."""
 
-    def __init__(self, ledgers: list[tuple[str, dict[str, Any]]]) -> None:
+    def __init__(self, ledgers: list[tuple[str, dict[str, Any]]], *, imported: bool) -> None:
+        self._imported = imported
         self._wanted = {
             reader.normal(entry["distribution"])
             for _, ledger in ledgers
             for entry in (*ledger["patches"], *ledger["upstreamed"])
         }
-        self._found: dict[str, set[str]] = {}
+        self._found: dict[str, dict[str, list[str]]] = {}
         self.imported_from: dict[str, None] = {}
 
     def judge(self, home: str, distribution: str) -> tuple[str, str] | None:
-        """The state ``shadowed`` and its reason, where another directory's install comes before that of ``home``."""
+        """``stale`` or ``shadowed`` and its reason, where the install in ``home`` cannot be told or is not imported."""
         wanted, real = reader.normal(distribution), os.path.realpath(home)
-        for entry in sys.path:
+        doubled = self._in(home).get(wanted, [])
+        if len(doubled) > 1 and not _same_release(doubled):
+            names = " and ".join(sorted(map(os.path.basename, doubled)))
+            return "stale", f"{home} holds {len(doubled)} installations of {distribution}: {names}"
+        for entry in sys.path if self._imported else ():
             directory = os.path.abspath(entry)
             if directory == home or os.path.realpath(directory) == real:
                 break
@@ -93,22 +140,50 @@ class _Hidden:
                 return "shadowed", f"was applied to {distribution} in {home}, but imports take that in {directory}"
         return None
 
-    def _in(self, directory: str) -> set[str]:
-        """Which of the wanted distributions a directory has the metadata of."""
+    def _in(self, directory: str) -> dict[str, list[str]]:
+        """The metadata that a directory has of each of the wanted distributions."""
         known = self._found.get(directory)
         if known is None:
-            known = self._found[directory] = set()
+            known = self._found[directory] = {}
+            heads = tuple({name.partition("-")[0] for name in self._wanted})  # no spelling changes more than the case
             try:
                 names = os.listdir(directory)
             except OSError:  # a zip file, or nothing at all
                 names = []
             for name in names:
-                stem, dot, kind = name.rpartition(".")
-                if dot and kind in ("dist-info", "egg-info"):
-                    project = reader.normal(stem.partition("-")[0])
-                    if project in self._wanted and _has_metadata(os.path.join(directory, name)):
-                        known.add(project)
+                if name.endswith((".dist-info", ".egg-info")) and name.lower().startswith(heads):
+                    stem = reader.normal(name.rpartition(".")[0])
+                    for wanted in self._wanted:
+                        # A version begins with a digit; a dash alone does not end a name ("Flask-Login-0.6.3").
+                        rest = stem[len(wanted) :]
+                        if stem.startswith(wanted) and (not rest or (rest[0] == "-" and rest[1:2].isdigit())):
+                            info = os.path.join(directory, name)
+                            escaped = name.count("-") == 1  # else another name may begin with this one
+                            if _has_metadata(info) if escaped else reader.normal(_header(info, "name:")) == wanted:
+                                known.setdefault(wanted, []).append(info)
         return known
+
+
+def _same_release(infos: list[str]) -> bool:
+    """Whether they are one install all the same: conda and Debian leave an egg-info beside the dist-info."""
+    if sum(info.endswith(".dist-info") for info in infos) > 1:
+        return False
+    return len({_header(info, "version:") for info in infos}) == 1
+
+
+def _header(info: str, key: str) -> str:
+    """A line of METADATA or PKG-INFO; empty where it is missing."""
+    for path in (os.path.join(info, "METADATA"), os.path.join(info, "PKG-INFO"), info):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    if line[: len(key)].lower() == key:
+                        return line[len(key) :].strip()
+                    if not line.strip():
+                        break
+        except OSError:
+            continue
+    return ""
 
 
 def _has_metadata(info: str) -> bool:
@@ -116,22 +191,19 @@ def _has_metadata(info: str) -> bool:
     return os.path.isfile(info) or any(os.path.isfile(os.path.join(info, name)) for name in ("METADATA", "PKG-INFO"))
 
 
-def _judge(home: str, ledger: dict[str, Any], name: str, hidden: _Hidden | None) -> tuple[str, str] | None:
+def _judge(home: str, ledger: dict[str, Any], name: str, installs: _Installs) -> tuple[str, str] | None:
     """The state of one patch by one ledger, and its reason; None where the ledger does not have it."""
     for entry in ledger["patches"]:
         if entry["name"] == name:
             if not reader.installed(home, entry["info"]):
                 return _other_version(home, entry, "was applied to")
-            shadowed = hidden.judge(home, entry["distribution"]) if hidden is not None else None
-            if shadowed is not None:
-                return shadowed
-            states = reader.check_files(home, ledger, entry["files"])
-            return _overall(states)
+            return installs.judge(home, entry["distribution"]) or _overall(
+                reader.check_files(home, ledger, entry["files"])
+            )
     for entry in ledger["upstreamed"]:
         if entry["name"] == name:
             if reader.installed(home, entry["info"]):
-                shadowed = hidden.judge(home, entry["distribution"]) if hidden is not None else None
-                return shadowed or ("applied", "")
+                return installs.judge(home, entry["distribution"]) or ("applied", "")
             return _other_version(home, entry, "was found needless with")
     return None
 
@@ -164,7 +236,7 @@ def _overall(states: dict[str, str]) -> tuple[str, str]:
     return "partial", f"{key} is the installer's, other files are patched"
 
 
-def _not_applied(missing: list[dict[str, str]], homes: list[str], hidden: _Hidden | None) -> SiteError:
+def _not_applied(missing: list[dict[str, str]], homes: list[str], installs: _Installs) -> SiteError:
     from patchkit.errors import SiteError
 
     where = ", ".join(homes) or "no directory on sys.path has a .patchkit/ledger.json"
@@ -172,8 +244,8 @@ def _not_applied(missing: list[dict[str, str]], homes: list[str], hidden: _Hidde
     states = {item["state"] for item in missing}
     names = " ".join(item["name"] for item in missing)
     option = f"--site {homes[0]} " if homes else ""
-    if states == {"shadowed"} and hidden is not None:
-        hint = f"where imports take it from: patchkit --site {next(iter(hidden.imported_from))} apply {names}"
+    if states == {"shadowed"}:
+        hint = f"where imports take it from: patchkit --site {next(iter(installs.imported_from))} apply {names}"
     elif states <= {"absent", "lost", "partial"}:
         hint = f"patchkit {option}apply {names}"
     else:

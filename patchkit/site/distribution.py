@@ -86,8 +86,8 @@ class Distribution:
     def record(self) -> Record:
         """Its files and their hashes; read at the first use."""
         if self._record is None:
-            if self.kind == "egg" and not os.path.isdir(self.base):
-                self._record = Record(self.base, None, paths=[])  # zipped: there is no file to patch
+            if self.zipped:
+                self._record = Record(self.base, None, paths=[])
             else:
                 self._record = read_record(self.base, self.info, self.name)
         return self._record
@@ -111,6 +111,25 @@ class Distribution:
         """Record what the search for it has shown already."""
         self._editable = (reason, source)
 
+    @property
+    def zipped(self) -> bool:
+        """Whether it is an egg that is one file: Python imports from it, and there is nothing in it to patch."""
+        return self.kind == "egg" and self.info == self.base
+
+    @property
+    def home(self) -> str:
+        """The directory that holds its metadata, or the egg that does."""
+        holder = os.path.dirname(self.info)
+        return os.path.dirname(holder) if os.path.basename(self.info) == "EGG-INFO" else holder
+
+    @property
+    def reinstall(self) -> str:
+        """The command that brings its released files back, by who installed it and where."""
+        from patchkit.runtime.reinstall import command
+
+        executable = None if self.site.interpreter is None else self.site.interpreter.executable
+        return command(self.home, self.name, self.version, executable=executable)
+
     def _editability(self) -> tuple[str | None, str | None]:
         if self._editable is None:
             from patchkit.site.editable import editability
@@ -132,7 +151,7 @@ def find_distribution(site: Site, name: str) -> Distribution | None:
     for directory in site.paths:
         found = in_directory(site, directory, wanted)
         if found:
-            return _only(found, directory)
+            return _only(site, found, directory)
     from patchkit.site.editable import find_in_path_files
 
     return find_in_path_files(site, wanted)
@@ -190,24 +209,108 @@ def in_directory(site: Site, directory: str, wanted: str) -> list[Distribution]:
     return found
 
 
-def _only(found: list[Distribution], directory: str) -> Distribution:
+class Misnamed(NamedTuple):
+    """Metadata that keep a distribution from being found by its name: ``what`` is wrong, and its ``cure``."""
+
+    what: str
+    cure: str
+
+
+def misnamed(site: Site, name: str) -> Misnamed | None:
+    """What there is of a distribution that :func:`find_distribution` does not find; reads all the others' metadata.
+
+    That is a folder without METADATA, as an interrupted install or removal leaves it, or one whose file name and
+    METADATA do not agree: ``importlib.metadata`` goes by the first, pip by the second.
+    """
+    from shlex import join
+
+    from patchkit.runtime.reinstall import command
+
+    wanted = normalize(name)
+    for directory in site.paths:
+        for stem, entry in index(site, directory).entries:
+            path = os.path.join(directory, entry)
+            one = read_distribution(site, directory, entry)
+            project, _, version = os.path.splitext(entry)[0].rpartition("-")
+            if one is None and stem.startswith(wanted + "-") and normalize(project) == wanted:
+                return Misnamed(
+                    f"{path} has no {'METADATA' if entry.endswith('.dist-info') else 'PKG-INFO'}, as an interrupted "
+                    "install or removal leaves it",
+                    f"install it again: `{command(directory, name, version)}`",
+                )
+            if one is None or stem == one.normalized or stem.startswith(one.normalized + "-"):
+                continue
+            if one.normalized == wanted or stem == wanted or stem.startswith(wanted + "-"):
+                return Misnamed(
+                    f"{path} says that it is {one.name}, and its own name says otherwise",
+                    f"remove it, and install what it was meant to be: `{join(['rm', '-r', path])}`",
+                )
+    return None
+
+
+def _only(site: Site, found: list[Distribution], directory: str) -> Distribution:
     if len(found) > 1:
         # A link to a source tree yields to what is really installed beside it: that comes first on sys.path.
         installed = [one for one in found if one.base == directory or os.path.dirname(one.base) == directory]
         found = installed or found
+    if len(found) > 1 and all(one.kind == "egg" for one in found):
+        found = _active_eggs(site, directory, found) or found
     if len(found) > 1 and len({one.version for one in found}) == 1:
         # conda and Debian leave an egg-info beside the dist-info of the same release.
         found = [one for one in found if one.info.endswith(".dist-info")] or found[:1]
     if len(found) > 1:
-        names = " and ".join(os.path.basename(one.info) for one in found)
-        raise SiteError(
-            f"{directory} holds {len(found)} installations of {found[0].normalized}: {names}",
-            code="duplicate",
-            hint=f"a broken upgrade leaves this: reinstall {found[0].normalized}, "
-            "or remove the directory whose version is not the one of the files",
-            details={"distribution": found[0].normalized, "found": [one.info for one in found]},
-        )
+        raise _doubled(found, directory)
     return found[0]
+
+
+def _active_eggs(site: Site, directory: str, eggs: list[Distribution]) -> list[Distribution]:
+    """Those that ``easy-install.pth``, or another path file, puts on the path; the others are kept for later."""
+    lines: set[str] = set()
+    for name in index(site, directory).path_files:
+        try:
+            with open(os.path.join(directory, name), encoding="utf-8", errors="surrogateescape") as file:
+                lines.update(os.path.normpath(os.path.join(directory, line.strip())) for line in file)
+        except OSError:
+            continue
+    return [egg for egg in eggs if os.path.normpath(egg.base) in lines]
+
+
+def _doubled(found: list[Distribution], directory: str) -> SiteError:
+    """The refusal of a folder with several installs of one name; the one whose files are there is told where it is."""
+    from shlex import join
+
+    names = [os.path.basename(one.info if one.kind != "egg" else one.base) for one in found]
+    right = [one for one in found if _files_are_its_own(one)]
+    others = [one for one in found if one not in right]
+    message = f"{directory} holds {len(found)} installations of {found[0].normalized}: {' and '.join(names)}"
+    hint = "a broken upgrade leaves this: "
+    if len(right) == 1 and all(one.info.endswith(".dist-info") for one in others):
+        message += f"; the files are those of {right[0].version}, by the hashes of its RECORD"
+        hint += f"remove what is left over: `{join(['rm', '-r', *(one.info for one in others)])}`"
+    else:
+        hint += "remove the metadata of all but the one whose version is wanted, and install that again, as in: "
+        hint += f"`{found[-1].reinstall}`"
+    return SiteError(
+        message,
+        code="duplicate",
+        hint=hint,
+        details={"distribution": found[0].normalized, "found": [one.info for one in found]},
+    )
+
+
+def _files_are_its_own(distribution: Distribution) -> bool:
+    """Whether every Python file that RECORD has a hash for is there, with that hash."""
+    try:
+        rows = [row for path, row in distribution.record.entries().items() if path.endswith(".py") and row.digest]
+        if distribution.kind != "wheel" or not rows:
+            return False
+        for row in rows:
+            with open(os.path.join(distribution.base, *row.path.split("/")), "rb") as file:
+                if not row.matches(file.read()):
+                    return False
+    except (OSError, SiteError):
+        return False
+    return True
 
 
 def read_distribution(site: Site, directory: str, entry: str) -> Distribution | None:
@@ -225,7 +328,7 @@ def read_distribution(site: Site, directory: str, entry: str) -> Distribution | 
     base, info = directory, path
     if suffix == ".dist-info":
         header = read_header(os.path.join(path, "METADATA"))
-        kind = "wheel" if os.path.isfile(os.path.join(path, "RECORD")) else "no-record"
+        kind = "wheel" if os.path.lexists(os.path.join(path, "RECORD")) else "no-record"
     elif suffix == ".egg-info":
         header = read_header(os.path.join(path, "PKG-INFO") if os.path.isdir(path) else path)
     elif os.path.isdir(path):

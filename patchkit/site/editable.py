@@ -77,7 +77,7 @@ def _setuptools(distribution: Distribution) -> tuple[str | None, str | None]:
 
 
 def _own_path_file(distribution: Distribution) -> tuple[str | None, str | None]:
-    """A RECORD with a ``.pth`` file that leads to a source tree, and no module of its own."""
+    """A RECORD with a ``.pth`` file that leads to a source tree, and no module of its own but an import hook."""
     data = distribution.record.data
     if data is None or b".pth" not in data:
         return None, None
@@ -89,10 +89,24 @@ def _own_path_file(distribution: Distribution) -> tuple[str | None, str | None]:
             return None, None  # an import hook of an editable install is a top-level module with an underscore
     if path_file is None:
         return None, None
-    source = next(_directories(os.path.join(distribution.base, path_file), distribution.site), None)
-    if source is None:
-        return None, None
-    return f"{path_file} leads to its source in {source}", source
+    path = os.path.join(distribution.base, path_file)
+    source = next(_directories(path, distribution.site), None)
+    if source is not None:
+        return f"{path_file} leads to its source in {source}", source
+    hook = _hook(path)
+    if hook is not None and distribution.record.entry(f"{hook}.py") is not None:
+        return f"{path_file} imports {hook}, which redirects its imports to its source", None
+    return None, None
+
+
+def _hook(path: str) -> str | None:
+    """The module that a path file imports and that does the rest (the package ``editables``, for one)."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+            words = file.read().replace(";", " ").split()
+    except OSError:
+        return None
+    return words[1] if len(words) > 1 and words[0] == "import" and words[1].startswith("_") else None
 
 
 def find_in_path_files(site: Site, wanted: str) -> Distribution | None:

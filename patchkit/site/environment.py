@@ -163,17 +163,17 @@ def ledger_homes(site: Site) -> list[str]:
     """The directories of the site's path that have a ``.patchkit``, the site's own home first.
 
     Raises:
-        SiteError: ``not-a-directory``: something else bears that name.
+        SiteError: ``not-a-directory``: something else bears that name; ``leads-out``: it is a link out of there.
     """
     found: list[str] = []
-    seen: set[str] = set()
+    seen: set[object] = set()
     for directory in (site.home, *site.paths):
         path = os.path.join(directory, LEDGER_DIRECTORY)
         try:
-            mode = os.stat(path).st_mode
+            status = os.stat(path)
         except OSError:
             continue
-        if not stat.S_ISDIR(mode):
+        if not stat.S_ISDIR(status.st_mode):
             raise SiteError(
                 f"{path}: is not a directory, and patchkit keeps its ledger in one of that name",
                 code="not-a-directory",
@@ -181,10 +181,47 @@ def ledger_homes(site: Site) -> list[str]:
                 details={"path": path},
             )
         real = os.path.realpath(directory)
-        if real not in seen:
-            seen.add(real)
+        if os.path.islink(path) and not os.path.realpath(path).startswith(os.path.join(real, "")):
+            raise SiteError(
+                f"{path}: is a link to {os.path.realpath(path)}, and the ledger there is another environment's",
+                code="leads-out",
+                hint=f"remove the link (rm {path}); what was patched here before is known by RECORD alone then",
+                details={"path": path},
+            )
+        # By what it is, not by its name: a bind mount, or another spelling where case does not count, is no link.
+        same = (status.st_dev, status.st_ino) if status.st_ino else os.path.normcase(real)
+        if same not in seen:
+            seen.add(same)
             found.append(directory)
     return found
+
+
+def looks_odd(home: str, keys: Sequence[str], listed: dict[str, set[str]]) -> bool:
+    """Whether a file may have been linked here by an installer, or be passed over by imports: reason to look closer.
+
+    patchkit never writes a link, and compiled modules are rare. ``listed`` keeps, by directory, what may shadow.
+    """
+    from patchkit.runtime.ledger import file_path
+
+    for key in keys:
+        path = file_path(home, key)
+        folder, name = os.path.split(path)
+        stem, suffix = os.path.splitext(name)
+        try:
+            own = os.lstat(path)
+            if suffix == ".py" and folder not in listed:
+                there = os.listdir(folder)
+                names = {one.partition(".")[0] for one in there if one.endswith((".so", ".pyd")) or "." not in one}
+                listed[folder] = names
+        except OSError:
+            continue
+        if own.st_nlink > 1 or not stat.S_ISREG(own.st_mode):
+            return True
+        if suffix == ".py":
+            names = listed[folder]
+            if stem in names or key.partition("/")[0].removesuffix(".py") in sys.stdlib_module_names:
+                return True
+    return False
 
 
 def _distinct(directories: Sequence[str]) -> list[str]:
@@ -310,7 +347,7 @@ def _packages_site(path: str, env: Mapping[str, str]) -> Site:
     version = _version_of(layout)
     root: str | None = None
     if os.path.basename(path) in _SITE_NAMES:
-        if layout == "Lib":
+        if os.path.normcase(layout) == os.path.normcase("Lib"):
             root = os.path.dirname(parent)
         elif layout.startswith(("python", "pypy")):
             root = os.path.dirname(os.path.dirname(parent))

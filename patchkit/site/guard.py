@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from patchkit.errors import GuardError, PatchFileError
 from patchkit.model.patch import Target
 from patchkit.model.requirement import ParsedRequirement, parse_requirement
-from patchkit.site.distribution import Distribution, find_distribution, normalize
+from patchkit.site.distribution import Distribution, find_distribution, misnamed, normalize
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def check_guards(target: Target, site: Site) -> Guarded:
     """The installed distribution that the target means, when each of its guards holds.
 
     Raises:
-        GuardError: ``marker``, ``not-installed``, ``editable``, ``version`` or ``requires``; the hint of ``marker``,
-            ``version`` and ``requires`` is the target's ``otherwise`` where it has one.
+        GuardError: ``marker``, ``not-installed``, ``editable``, ``zipped``, ``version`` or ``requires``; the hint of
+            ``marker``, ``version`` and ``requires`` is the target's ``otherwise`` where it has one.
         PatchFileError: A requirement is not valid PEP 508, or its marker cannot be evaluated.
         SiteError: ``duplicate``: the site holds two installations of the distribution.
     """
@@ -66,13 +66,17 @@ def check_guards(target: Target, site: Site) -> Guarded:
     distribution = find_distribution(site, name)
     if distribution is None:
         # Where its absence is expected, nothing is misspelled, and `check` shall not read all the others' metadata.
-        near = None if target.optional else _nearest(name, site)
+        rest = misnamed(site, name) if not target.optional else None
+        near = None if target.optional or rest is not None else _nearest(name, site)
         meant = f" (did you mean {near}?)" if near else ""
+        hint = f"install {name} there, or name the environment that has it with --python"
+        if rest is not None:
+            meant, hint = f": {rest.what}", f"{rest.cure}; then apply again"
         raise _refused(
             target,
             "not-installed",
             f"{name} is not installed in {site.label}{meant}; required: {_wanted(requirement)}",
-            hint=f"install {name} there, or name the environment that has it with --python",
+            hint=hint,
             otherwise=False,  # it tells what to do with another release, which says nothing here
             details={"distribution": name, "installed": None, "required": _wanted(requirement), "nearest": near},
         )
@@ -85,6 +89,16 @@ def check_guards(target: Target, site: Site) -> Guarded:
             hint=f"edit it there: {source}" if source else "edit its source directly",
             otherwise=False,
             details={"distribution": distribution.name, "source": source},
+        )
+    if distribution.zipped:
+        raise _refused(
+            target,
+            "zipped",
+            f"{distribution.name} {distribution.version} is installed as a zipped egg: {distribution.base} is one "
+            "file, and there are no source files to patch",
+            hint=f"install it as files: `{distribution.reinstall}`; then remove the egg, and apply again",
+            otherwise=False,
+            details={"distribution": distribution.name, "path": distribution.base},
         )
     version = _version(target, distribution)
     if not requirement.specifier.contains(version, prereleases=True):
@@ -162,7 +176,8 @@ def _version(target: Target, distribution: Distribution) -> Version:
             target,
             "version",
             f"{distribution.name} says that its version is {distribution.version!r}, which is no PEP 440 version",
-            hint="reinstall it, or mend its metadata",
+            hint="install a release whose version is one, as today's installers demand; no specifier can be held "
+            "against this one",
             details={"distribution": distribution.name, "installed": distribution.version},
         ) from None
 

@@ -15,7 +15,7 @@ from patchkit.site.cache import cache_directory, write_cached
 PATIENCE = 20.0
 OLDEST = (3, 8)
 
-_SCHEMA = 2
+_SCHEMA = 3
 # What the answer depends on besides the executable.
 _VARIABLES = ("PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "HOME", "APPDATA", "USERPROFILE")
 
@@ -24,12 +24,13 @@ class Interpreter:
     """One Python: where it is, what it is, and where its packages lie.
 
     ``site_directories`` are in the order of its ``sys.path``, Debian's ``dist-packages`` and the user site included;
-    they need not exist.
+    they need not exist. ``extension_suffixes`` are those of the compiled modules that it loads.
     """
 
     __slots__ = (
         "_markers",
         "executable",
+        "extension_suffixes",
         "implementation",
         "prefix",
         "purelib",
@@ -49,6 +50,7 @@ class Interpreter:
         pycache_prefix: str | None,
         prefix: str,
         markers: Mapping[str, str] | None = None,
+        extension_suffixes: tuple[str, ...] = (),
     ) -> None:
         """Hold what was answered; without ``markers`` it is the running interpreter, and they are found when needed."""
         self.executable = executable
@@ -58,6 +60,7 @@ class Interpreter:
         self.site_directories = site_directories
         self.pycache_prefix = pycache_prefix
         self.prefix = prefix
+        self.extension_suffixes = extension_suffixes
         self._markers = None if markers is None else dict(markers)
 
     @property
@@ -203,6 +206,7 @@ def _from_answer(answer: Mapping[str, Any], markers: Mapping[str, str] | None) -
         pycache_prefix=answer["pycache_prefix"],
         prefix=answer["prefix"],
         markers=markers,
+        extension_suffixes=tuple(map(str, answer["extension_suffixes"])),
     )
 
 

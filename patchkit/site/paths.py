@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchFileError, PlanError, SiteError
 from patchkit.runtime import ledger
-from patchkit.site.record import Entry
+from patchkit.site.record import Entry, leads_out
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
+
+
+_DEVICES = ("con", "prn", "aux", "nul", "conin$", "conout$")
 
 
 class ResolvedFile(NamedTuple):
@@ -40,11 +44,13 @@ def resolve_file(distribution: Distribution, path: str) -> ResolvedFile:
 
     Raises:
         PatchFileError: ``leads-out``: the path is absolute or climbs; ``path``: it is not in POSIX form.
-        PlanError: ``not-in-distribution``.
+        PlanError: ``not-in-distribution``; ``bytecode``: there is nothing but bytecode of it.
         SiteError: ``leads-out`` (through a link), ``missing``, ``not-a-file``, ``unreadable``.
     """
     check_spelling(path)
     entry = distribution.record.entry(path)
+    if entry is None and _bytecode_alone(distribution, path) is not None:
+        raise _no_source(distribution, path)
     if entry is None:
         raise _not_in(distribution, path)
     if not distribution.record.has_hashes:
@@ -56,10 +62,20 @@ def resolve_file(distribution: Distribution, path: str) -> ResolvedFile:
         if os.path.islink(absolute):
             found = f"is a link to {os.readlink(absolute)}, which cannot be followed ({error.strerror})"
         elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            found = "is not there"
+            alone = _bytecode_alone(distribution, path)
+            found = "is not there" + (
+                "" if alone is None else f": imports take {alone}, and there is no source to patch"
+            )
         else:
             found = f"cannot be looked at ({error.strerror})"
-        raise _refused(distribution, path, "missing", f"is listed by {_list_name(distribution)} but {found}") from None
+        raise _refused(
+            distribution,
+            path,
+            "missing",
+            f"is listed by {_list_name(distribution)} but {found}",
+            hint=f"install it again: `{distribution.reinstall}`; where it is not there then, the release itself "
+            "lists a file that it lacks: patch another one",
+        ) from None
     if not stat.S_ISREG(status.st_mode):
         what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise _refused(distribution, path, "not-a-file", f"is {what}", hint="name one of its files")
@@ -74,7 +90,8 @@ def resolve_added(distribution: Distribution, path: str) -> ResolvedFile:
     Raises:
         PatchFileError: ``leads-out`` or ``path``, as for :func:`resolve_file`.
         PlanError: ``not-in-distribution``: the distribution owns no files in that top-level directory.
-        SiteError: ``exists``; ``leads-out`` (through a link); ``not-a-directory``.
+        SiteError: ``exists``; ``leads-out`` (through a link); ``not-a-directory``; ``bytecode``: the module exists
+            without a source.
     """
     check_spelling(path)
     top, slash, _ = path.partition("/")
@@ -91,6 +108,15 @@ def resolve_added(distribution: Distribution, path: str) -> ResolvedFile:
     if os.path.lexists(absolute):
         raise _refused(
             distribution, path, "exists", "exists already", hint="choose another name, or change the file with an edit"
+        )
+    alone = _bytecode_alone(distribution, path)
+    if alone is not None:
+        raise _refused(
+            distribution,
+            path,
+            "bytecode",
+            f"exists already as bytecode: {alone}, which the new file would hide",
+            hint="choose another name",
         )
     folder = os.path.dirname(absolute)
     while not os.path.lexists(folder):
@@ -122,6 +148,33 @@ def check_spelling(path: str) -> None:
             hint='write it as RECORD does, with "/" between the names and without "." or doubled "/"',
             details={"path": path},
         )
+    if os.sep == "\\":
+        for part in parts:
+            problem = _not_on_windows(part)
+            if problem is not None:
+                raise PatchFileError(
+                    f"{path!r} is no path on Windows: {problem}",
+                    code="path",
+                    hint="choose another name; Windows would open something else under this one",
+                    details={"path": path},
+                )
+
+
+def _not_on_windows(name: str) -> str | None:
+    """Why Windows would not take ``name`` for a file of just that name.
+
+    https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+    """
+    if ":" in name:
+        return f"{name!r} names a drive or an alternate data stream"
+    if name[-1] in ". ":
+        return f"{name!r} ends in a dot or a blank, which are dropped"
+    if any(char in '<>"|?*' or char < " " for char in name):
+        return f"{name!r} holds a character that no name may have"
+    stem = name.partition(".")[0].rstrip(" ").lower()
+    if stem in _DEVICES or (stem[:-1] in ("com", "lpt") and stem[-1] in "0123456789\xb9\xb2\xb3"):
+        return f"{name!r} is a device"
+    return None
 
 
 def key_of(site: Site, absolute: str) -> str:
@@ -148,33 +201,61 @@ def owners(site: Site, path: str, base: str | None = None) -> list[Distribution]
 
     It reads the RECORD of each distribution of the site.
     """
-    return [
-        one for one in site.distributions() if (base is None or one.base == base) and one.record.entry(path) is not None
-    ]
+    found = []
+    for one in site.distributions():
+        if base is None or one.base == base:
+            try:
+                listed = one.record.entry(path) is not None
+            except SiteError:
+                continue  # its RECORD is damaged, and nobody asked for it: `doctor` tells
+            if listed:
+                found.append(one)
+    return found
 
 
-def shadowing_module(distribution: Distribution, path: str) -> str | None:
-    """The compiled module that an import takes instead of this ``.py`` file, where the distribution has one.
-
-    Extension modules come before source files on the path (``importlib.machinery``), so an edit of the source has no
-    effect then.
-    """
+def _bytecode_alone(distribution: Distribution, path: str) -> str | None:
+    """The module's file beside a source that is not there, where Python imports it without one (``compileall -b``)."""
     stem, suffix = os.path.splitext(path)
-    if suffix != ".py":
+    absolute = os.path.join(distribution.base, *stem.split("/"))
+    if suffix != ".py" or os.path.lexists(absolute + suffix) or not os.path.isfile(absolute + ".pyc"):
         return None
-    folder = os.path.dirname(os.path.join(distribution.base, path))
-    prefix = os.path.basename(stem) + "."
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return None
-    for name in names:
-        if name.startswith(prefix) and name.endswith((".so", ".pyd")):
-            tag = name[len(prefix) :].rpartition(".")[0]
-            # "x.abi3.so", "x.cpython-312-x86_64-linux-gnu.so", "x.so"; "x.y.so" is module y of nothing.
-            if not tag or tag.startswith(("cpython-", "cp", "abi3", "pypy", "graalpy")):
-                return f"{os.path.dirname(path)}/{name}" if "/" in path else name
-    return None
+    return f"{stem}.pyc"
+
+
+def _no_source(distribution: Distribution, path: str) -> PlanError:
+    name = distribution.name
+    return PlanError(
+        f"{path}: {path}c is all that {name} {distribution.version} has of it: there is no source to patch",
+        code="bytecode",
+        hint=f"install a build of {name} that holds its sources",
+        details={"path": path, "distribution": name},
+    )
+
+
+def shared_with(distribution: Distribution, paths: Iterable[str]) -> dict[str, list[Distribution]]:
+    """Which other distributions of the same folder list some of ``paths`` in their RECORD as well.
+
+    Every RECORD there is searched as bytes, which costs a tenth of reading it as a list.
+    """
+    from patchkit.site.distribution import index, read_distribution
+
+    needles = {path: path.encode("utf-8", "surrogateescape") for path in paths}
+    found: dict[str, list[Distribution]] = {}
+    for _, entry in index(distribution.site, distribution.base).entries:
+        info = os.path.join(distribution.base, entry)
+        if info == distribution.info or not entry.endswith(".dist-info"):
+            continue
+        try:
+            with open(os.path.join(info, "RECORD"), "rb") as file:
+                data = file.read()
+            listed = [path for path, needle in needles.items() if needle in data]
+            other = read_distribution(distribution.site, distribution.base, entry) if listed else None
+            for path in listed if other is not None and other.normalized != distribution.normalized else ():
+                if other is not None and other.record.entry(path) is not None:
+                    found.setdefault(path, []).append(other)
+        except (OSError, SiteError):
+            continue
+    return found
 
 
 def _locate(distribution: Distribution, path: str) -> str:
@@ -227,6 +308,9 @@ def _not_in(distribution: Distribution, path: str) -> PlanError:
         lines.append("nearest: " + ", ".join(near))
     if belongs:
         hint = f"make {belongs[0]} the target of the patch"
+    elif any("\udc80" <= character <= "\udcff" for one in distribution.record.paths() for character in one):
+        lines.append(f"{_list_name(distribution)} is not UTF-8, so that not every name in it can be told")
+        hint = f"install it again: `{distribution.reinstall}`"
     elif near:
         hint = f"write {near[0]!r}, if that is the file meant"
     else:
@@ -243,7 +327,7 @@ def _nearest(distribution: Distribution, path: str) -> list[str]:
     """Up to three listed files that resemble ``path``: those of the same name first."""
     import difflib
 
-    listed = [p for p in distribution.record.paths() if not p.startswith("..") and ".dist-info/" not in p]
+    listed = [p for p in distribution.record.paths() if not leads_out(p) and p.isprintable() and ".dist-info/" not in p]
     name = path.rpartition("/")[2]
     same = [p for p in listed if p.rpartition("/")[2].lower() == name.lower()]
     if len(same) > 1:
@@ -267,6 +351,6 @@ def _refused(distribution: Distribution, path: str, code: str, what: str, *, hin
     return SiteError(
         f"{path} of {distribution.name} {distribution.version} {what}",
         code=code,
-        hint=hint or f"reinstall {distribution.name}",
+        hint=hint or f"install it again: `{distribution.reinstall}`",
         details={"path": path, "distribution": distribution.name},
     )

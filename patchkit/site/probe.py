@@ -16,6 +16,7 @@ OPEN, CLOSE = b"<<patchkit:probe:", b":probe:patchkit>>"
 
 def describe() -> dict[str, Any]:
     """Everything but the markers, which cost the import of ``platform``."""
+    import _imp
     import sysconfig
 
     paths = sysconfig.get_paths()
@@ -26,8 +27,9 @@ def describe() -> dict[str, Any]:
         "implementation": sys.implementation.name,
         "purelib": purelib,
         "site_directories": site_directories(purelib, platlib, user_site()),
-        "pycache_prefix": os.environ.get("PYTHONPYCACHEPREFIX") or sys.pycache_prefix,
+        "pycache_prefix": sys.pycache_prefix or os.environ.get("PYTHONPYCACHEPREFIX"),
         "prefix": sys.prefix,
+        "extension_suffixes": _imp.extension_suffixes(),
     }
 
 

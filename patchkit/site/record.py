@@ -25,6 +25,18 @@ class Entry(NamedTuple):
     digest: bytes | None = None
     size: int | None = None
 
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with the row, in words, so that no bytes can be called the installer's by it; None: nothing.
+
+        A row without a hash, or with one by an algorithm that proves nothing, is not wrong: it is no witness.
+        """
+        if self.algorithm == CONFLICTING:
+            return "lists it more than once, with different hashes"
+        if self.digest is None and self.algorithm in _DIGEST_SIZES:
+            return f"has a damaged {self.algorithm} hash for it"
+        return None
+
     def matches(self, data: bytes) -> bool | None:
         """Whether ``data`` is what the installer wrote; None where the row is no witness."""
         if self.digest is None or self.algorithm is None:
@@ -71,7 +83,7 @@ class Record:
         if self.data is None:
             return Entry(path) if path in self._listed() else None
         if self._entries is None:
-            rows = list(_rows_of(self.data, path))
+            rows = _rows_of(self.data, path)
             if rows:
                 return _merge(rows)
         return self.entries().get(path)
@@ -83,7 +95,7 @@ class Record:
                 self._entries = {path: Entry(path) for path in self._listed()}
             else:
                 grouped: dict[str, list[Entry]] = {}
-                for row in _parse(self.data, self.source):
+                for row in _parse(self.data, self.source or "", self.base):
                     grouped.setdefault(row.path, []).append(row)
                 self._entries = {path: _merge(rows) for path, rows in grouped.items()}
         return self._entries
@@ -109,9 +121,10 @@ def leads_out(path: str) -> bool:
     return path.startswith(("/", "\\")) or path[1:2] == ":" or ".." in path.split("/")
 
 
-def _rows_of(data: bytes, path: str) -> Iterator[Entry]:
-    """The rows of one path, found without parsing the others."""
+def _rows_of(data: bytes, path: str) -> list[Entry]:
+    """The rows of one path, found without parsing the others; none where only a full parse can tell."""
     spelled = path.encode("utf-8", "surrogateescape")
+    found: list[Entry] = []
     for needle in (spelled + b",", b'"' + spelled.replace(b'"', b'""') + b'",'):
         if needle[:1] != b'"' and (b'"' in spelled or b"," in spelled):
             continue
@@ -122,13 +135,16 @@ def _rows_of(data: bytes, path: str) -> Iterator[Entry]:
                 ends = [end for end in (data.find(b"\n", at), data.find(b"\r", at)) if end >= 0]
                 rest = data[at + len(needle) : min(ends, default=len(data))]
                 if b'"' in rest:
-                    return  # an unusual row: left to the csv module
+                    return []  # an unusual row: left to the csv module
                 fields = rest.decode("utf-8", "replace").split(",")
-                yield _entry(path, fields[0], fields[1] if len(fields) > 1 else "")
+                found.append(_entry(path, fields[0], fields[1] if len(fields) > 1 else ""))
+            elif before == b"/" and data[max(data.rfind(b"\n", 0, at), data.rfind(b"\r", 0, at)) + 1] in b"./":
+                return []  # perhaps the same file in other words ("./pkg/a.py"), with another hash
             at = data.find(needle, at + 1)
+    return found
 
 
-def _parse(data: bytes, source: str | None) -> Iterator[Entry]:
+def _parse(data: bytes, source: str, base: str) -> Iterator[Entry]:
     text = data.decode("utf-8-sig", "surrogateescape")
     rows: Iterable[list[str]]
     if '"' in text:
@@ -136,29 +152,51 @@ def _parse(data: bytes, source: str | None) -> Iterator[Entry]:
     else:
         rows = (line.rstrip("\r\n").rsplit(",", 2) for line in _lines(text))
     for fields in rows:
-        if not fields or not fields[0]:
-            continue
-        path = fields[0]
-        # Some tools on Windows write backslashes: the separator there, part of a name elsewhere.
-        if os.sep == "\\":
-            path = path.replace("\\", "/")
-        while path.startswith("./"):
-            path = path[2:]
-        yield _entry(path, fields[1] if len(fields) > 1 else "", fields[2] if len(fields) > 2 else "")
+        if fields and fields[0]:
+            path = _plain(fields[0], base)
+            yield _entry(path, fields[1] if len(fields) > 1 else "", fields[2] if len(fields) > 2 else "")
 
 
-def _csv(text: str, source: str | None) -> Iterator[list[str]]:
+def _plain(path: str, base: str) -> str:
+    """A path of RECORD relative to ``base``, however it is spelled; as it stands where it leads out.
+
+    The specification of RECORD allows absolute paths, and backslashes on Windows, whose environments other systems
+    also look into: there a backslash is a separator when the file that it leads to then is the one that is there.
+    """
+    if "\\" in path:
+        slashed = path.replace("\\", "/")
+        if os.sep == "\\" or not os.path.lexists(os.path.join(base, path)):
+            path = slashed if os.sep == "\\" or os.path.lexists(os.path.join(base, slashed)) else path
+    if not path.startswith((".", "/")) and "//" not in path and "/." not in path and path[1:2] != ":":
+        return path
+    whole = os.path.normpath(os.path.join(base, path))
+    for root in (os.path.normpath(base), os.path.realpath(base)):
+        if whole.startswith(os.path.join(root, "")):
+            return whole[len(os.path.join(root, "")) :].replace(os.sep, "/")
+    return path
+
+
+def _csv(text: str, source: str) -> Iterator[list[str]]:
     import csv
 
     try:
         yield from csv.reader(_lines(text))
     except csv.Error as error:
-        raise SiteError(
-            f"{source}: not a readable RECORD: {error}",
-            code="record",
-            hint="reinstall the distribution",
-            details={"path": source},
-        ) from None
+        raise _damaged(os.path.dirname(source), "", f"is not a readable RECORD: {error}") from None
+
+
+def _damaged(info: str, name: str, what: str) -> SiteError:
+    """A RECORD that is there and tells nothing: no weaker list may stand in for it."""
+    from patchkit.runtime.reinstall import command
+
+    source = os.path.join(info, "RECORD")
+    project, _, version = os.path.splitext(os.path.basename(info))[0].rpartition("-")
+    again = command(os.path.dirname(info), name or project, version)
+    if os.path.isdir(source):
+        from shlex import quote
+
+        again = f"rm -r {quote(source)} && {again}"  # no installer writes over a directory
+    return SiteError(f"{source}: {what}", code="record", hint=f"install it again: `{again}`", details={"path": source})
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -205,7 +243,7 @@ def _merge(rows: list[Entry]) -> Entry:
         return rows[0]
     first = witnesses[0]
     for other in witnesses[1:]:
-        if other.algorithm == first.algorithm and other.digest != first.digest:
+        if (other.algorithm, other.digest) != (first.algorithm, first.digest):
             return Entry(first.path, CONFLICTING)
     return first
 
@@ -217,13 +255,24 @@ def read_record(base: str, info: str, name: str) -> Record:
         base: The directory that the distribution's modules lie in.
         info: The ``.dist-info`` or ``.egg-info`` directory (or file).
         name: The distribution's name, for the last resort.
+
+    Raises:
+        SiteError: ``record``: there is a RECORD, and it cannot be read or is no list.
     """
     source = os.path.join(info, "RECORD")
     try:
         with open(source, "rb") as file:
-            return Record(base, source, data=file.read())
-    except OSError:
-        pass
+            data = file.read()
+    except OSError as error:
+        # A weaker list in its stead would take whatever lies there for the installer's bytes.
+        if os.path.lexists(source):
+            raise _damaged(info, name, f"cannot be read: {error.strerror}") from None
+    else:
+        if not data.strip():
+            raise _damaged(info, name, "is empty")
+        if b"\0" in data:
+            raise _damaged(info, name, "is no text")
+        return Record(base, source, data=data)
     source = os.path.join(info, "installed-files.txt")
     installed = _text_lines(source)
     if installed:

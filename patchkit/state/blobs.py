@@ -42,7 +42,8 @@ def put(home: str, data: bytes, *, mode: int = 0o644) -> str:
             fs.mkdir(part, fs.readable_like(home, folder=True))
     temporary = os.path.join(directory, f"{_TEMPORARY}{sha256}")
     fs.unlink(temporary, missing_ok=True)
-    fs.write_new(temporary, data, mode=mode)
+    fs.write_new(temporary, data, fs.Meta(like=fs.Like(mode, 0o044)), mode=mode)  # whatever the umask
+    fs.own_like(temporary, directory)
     fs.replace(temporary, path)
     return sha256
 

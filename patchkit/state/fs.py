@@ -10,17 +10,27 @@ import contextlib
 import errno
 import os
 import stat
+from _thread import get_ident
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from patchkit.errors import SiteError
+from patchkit.runtime.ledger import read_regular
 from patchkit.tuples import NamedTuple
 
 Hook = Callable[[str, str, str], None]
 """Called with (operation, path, "before" or "after") around every step."""
 
+_CHANGING = frozenset({"create", "replace", "symlink", "unlink", "mkdir", "rmdir", "append"})
+_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+_IN_USE = (5, 32)
+"""Windows: access denied, sharing violation."""
+
 _T = TypeVar("_T")
 _hook: Hook | None = None
+_grounds: dict[int, tuple[str, ...]] = {}
+"""By thread."""
 
 
 class Like(NamedTuple):
@@ -35,8 +45,12 @@ class Like(NamedTuple):
 
 
 def readable_like(directory: str, *, folder: bool = False) -> Like:
-    """For patchkit's own files (``folder``: directories): readable by whom ``directory`` is readable for."""
-    return Like(os.stat(directory).st_mode, 0o055 if folder else 0o044)
+    """For patchkit's own files (``folder``: directories): others may do with them what they may with ``directory``.
+
+    Who may write there can take the ledger away or exchange it anyway, whatever its mode; an open umask must not let in
+    who may not.
+    """
+    return Like(os.stat(directory).st_mode, 0o077 if folder else 0o066)
 
 
 def package_like(home: str, path: str) -> Like:
@@ -79,9 +93,64 @@ def observed(hook: Hook | None) -> Iterator[None]:
         _hook = before
 
 
+@contextlib.contextmanager
+def confined(*grounds: str) -> Iterator[None]:
+    """Within the block nothing is made, replaced or removed outside of these directories and those of outer blocks.
+
+    Links are followed for that, right before each step: a directory of the site may be exchanged for a link to
+    somewhere else between a look at it and a write, and a journal or ledger may have been written by anybody.
+    """
+    thread = get_ident()
+    before = _grounds.get(thread, ())
+    _grounds[thread] = (*before, *(ground for ground in grounds if ground not in before))
+    try:
+        yield
+    finally:
+        if before:
+            _grounds[thread] = before
+        else:
+            _grounds.pop(thread, None)
+
+
+def _leads_out(path: str, grounds: tuple[str, ...]) -> bool:
+    """Whether the directory of ``path`` is in none of ``grounds``."""
+    directory = os.path.dirname(path)
+    for ground in grounds:
+        if directory == ground or directory.startswith(os.path.join(ground, "")):
+            at = ground
+            for part in directory[len(ground) :].split(os.sep):
+                at = os.path.join(at, part) if part else at
+                if part == ".." or (at != ground and os.path.islink(at)):
+                    break
+            else:
+                return False
+    real = os.path.join(os.path.realpath(directory), "")
+    return not real.startswith(tuple(os.path.join(os.path.realpath(ground), "") for ground in grounds))
+
+
+def check_ground(path: str) -> None:
+    """Refuse a path whose directory is outside of what :func:`confined` allows.
+
+    Raises:
+        SiteError: ``leads-out``.
+    """
+    grounds = _grounds.get(get_ident())
+    if grounds and _leads_out(path, grounds):
+        real = os.path.realpath(os.path.dirname(path))
+        raise SiteError(
+            f"{path} leads out of the site, to {real}: nothing is written there",
+            code="leads-out",
+            hint="see who made that link or record; patch the environment that the files belong to",
+            details={"path": path},
+        )
+
+
 def _step(operation: str, path: str, call: Callable[[], _T]) -> _T:
     if _hook is not None:
         _hook(operation, path, "before")
+    # Bytecode may lie elsewhere: PYTHONPYCACHEPREFIX.
+    if _grounds and operation in _CHANGING and not (operation == "unlink" and path.endswith(".pyc")):
+        check_ground(path)
     try:
         result = call()
     except OSError as error:
@@ -96,8 +165,7 @@ def read_file(path: str) -> bytes:
     """The bytes of ``path`` (a link is followed). A step as well, because a disk may fail to give back what it took."""
 
     def call() -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_regular(path)
 
     return _step("read", path, call)
 
@@ -149,16 +217,34 @@ def share(path: str, like: Like) -> None:
 
 
 def _copy_xattrs(source: str, path: str) -> None:
-    """Copy what can be copied: many file systems, and most users, may set only some attributes."""
+    """Copy what can be copied: many file systems, and most users, may set only some attributes.
+
+    What the new file was given by its directory (a default ACL) and the old one has not goes.
+    """
     if not hasattr(os, "listxattr"):
         return
     try:
-        names = os.listxattr(source)
+        names, given = os.listxattr(source), os.listxattr(path)
     except OSError:
         return
+    for name in given:
+        if name not in names:
+            _attribute("removexattr", path, partial(os.removexattr, path, name))
     for name in names:
-        with contextlib.suppress(OSError):
-            os.setxattr(path, name, os.getxattr(source, name))
+        try:
+            value = os.getxattr(source, name)
+        except OSError:
+            continue
+        _attribute("setxattr", path, partial(os.setxattr, path, name, value))
+
+
+def _attribute(operation: str, path: str, call: Callable[[], None]) -> None:
+    """A step that may be refused, since only some attributes may be set; not one that a failing disk may fail."""
+    try:
+        _step(operation, path, call)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
+            raise
 
 
 def set_mode(path: str, mode: int) -> None:
@@ -173,22 +259,33 @@ def set_mtime(path: str, mtime_ns: int) -> None:
 
 def replace(source: str, target: str) -> None:
     """Rename over ``target``, in one step for every observer."""
-    _step("replace", target, lambda: os.replace(source, target))
+    _step("replace", target, lambda: _patiently(lambda: os.replace(source, target)))
+
+
+def _patiently(call: Callable[[], None]) -> None:
+    """On Windows a file that a program has open just now (an import, a scanner) can be neither replaced nor removed."""
+    import time
+
+    for pause in _PAUSES if os.name == "nt" else ():
+        try:
+            return call()
+        except PermissionError as error:
+            if getattr(error, "winerror", None) not in _IN_USE:
+                raise
+            time.sleep(pause)
+    return call()
 
 
 def symlink(target: str, path: str) -> None:
     """Make the symbolic link ``path``; as root, owned like its directory, as :func:`mkdir` does."""
     _step("symlink", path, lambda: os.symlink(target, path))
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        parent = os.stat(os.path.dirname(path))
-        if parent.st_uid != 0:
-            _step("chown", path, lambda: os.lchown(path, parent.st_uid, parent.st_gid))
+    own_like(path, os.path.dirname(path))
 
 
 def unlink(path: str, *, missing_ok: bool = False) -> bool:
     """Remove a file or link. Returns whether it was there; absence is an error unless ``missing_ok``."""
     try:
-        _step("unlink", path, lambda: os.unlink(path))
+        _step("unlink", path, lambda: _patiently(lambda: os.unlink(path)))
     except FileNotFoundError:
         if not missing_ok:
             raise
@@ -199,12 +296,18 @@ def unlink(path: str, *, missing_ok: bool = False) -> bool:
 def mkdir(path: str, like: Like | None = None) -> None:
     """Make one directory; as root, owned like its parent, so that the environment's owner can still remove it."""
     _step("mkdir", path, lambda: os.mkdir(path))
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        parent = os.stat(os.path.dirname(path))
-        if parent.st_uid != 0:
-            _step("chown", path, lambda: os.chown(path, parent.st_uid, parent.st_gid))
+    own_like(path, os.path.dirname(path))
     if like is not None:
         share(path, like)
+
+
+def own_like(path: str, directory: str) -> None:
+    """As root, give what was just made to the owner of ``directory``, who must be able to go on with it."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        owner = os.stat(directory)
+        if owner.st_uid != 0:
+            with contextlib.suppress(PermissionError):  # a root without that right, as in some containers
+                _step("chown", path, lambda: os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False))
 
 
 def rmdir(path: str) -> bool:
@@ -240,6 +343,7 @@ def write_atomic(path: str, data: bytes, like: Like | None = None) -> None:
     temporary = path + ".tmp"
     unlink(temporary, missing_ok=True)
     write_new(temporary, data, Meta(like=like))
+    own_like(temporary, os.path.dirname(path))
     replace(temporary, path)
     fsync_dir(os.path.dirname(path))
 
@@ -247,6 +351,10 @@ def write_atomic(path: str, data: bytes, like: Like | None = None) -> None:
 def append(path: str, data: bytes, like: Like | None = None) -> None:
     """Add ``data`` at the end of ``path`` in one write, creating it (then with the modes of ``like``)."""
     new = not os.path.lexists(path)
+    if not new:
+        own = os.lstat(path)
+        if own.st_nlink > 1 or stat.S_ISLNK(own.st_mode):  # a copy of the environment has it, too: by `cp -al`, say
+            write_atomic(path, read_file(path) if os.path.exists(path) else b"", like)
 
     def call() -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
@@ -256,8 +364,10 @@ def append(path: str, data: bytes, like: Like | None = None) -> None:
             os.close(descriptor)
 
     _step("append", path, call)
-    if new and like is not None:
-        share(path, like)
+    if new:
+        own_like(path, os.path.dirname(path))
+        if like is not None:
+            share(path, like)
 
 
 _CODES = {
@@ -281,6 +391,8 @@ def named(error: OSError, path: str = "", *, suffix: str = "", committed: bool =
     """
     where = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else path
     code, hint = _CODES.get(error.errno or 0, ("os-error", "remove the cause and run the command again"))
+    if getattr(error, "winerror", None) in _IN_USE:
+        hint = f"end the programs that have the file open and run the command again; or {hint}"
     word = errno.errorcode.get(error.errno or 0, "OSError")
     return SiteError(
         f"{where}: {error.strerror or error} ({word}){suffix}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from patchkit.errors import SiteError
-from patchkit.runtime.ledger import checksum, covered, file_path, loads, state_path
+from patchkit.runtime.ledger import checksum, climbs, covered, file_path, key_of, loads, plain, state_path
 from patchkit.state import fs
 from patchkit.tuples import NamedTuple
 
@@ -46,6 +46,7 @@ class JournalFile(NamedTuple):
 class Journal(NamedTuple):
     """One transaction: its id, which the ledger carries as well once it is committed, and what it means to do.
 
+    ``create_dirs`` (absolute; in the file as keys) are the directories to make, outermost first.
     ``remove_dirs`` (as keys) were made for files that others removed: they go, when empty, with the ledger's entries.
     """
 
@@ -82,6 +83,7 @@ def save(home: str, journal: Journal) -> None:
         **journal._asdict(),
         "schema": SCHEMA,
         "files": [{**file._asdict(), "before": file.before and file.before._asdict()} for file in journal.files],
+        "create_dirs": [key_of(home, path) for path in journal.create_dirs],  # the site may be moved meanwhile
     }
     body = json.dumps(value, sort_keys=True)[1:].encode("ascii") + b"\n"
     data = f'{{\n"checksum": "{checksum(body)}",\n'.encode("ascii") + body
@@ -124,6 +126,12 @@ def load(home: str) -> Journal | None:
             )
         if value["checksum"] != checksum(covered(data)):
             raise ValueError("its checksum does not fit its content")
+        for file in value["files"]:
+            if climbs(file["key"]) or "/" in file["temp"] or os.sep in file["temp"]:
+                raise ValueError(f"it names {file['key']!r}, which is no file of the site")
+        event = value["event"]
+        if not all(plain(word) for word in (event.get("command") or "x", *(event.get("patches") or ()))):
+            raise ValueError("its command or a patch of it has a name that is none")
         return Journal(
             tx=value["tx"],
             files=tuple(
@@ -138,7 +146,7 @@ def load(home: str) -> Journal | None:
                 )
                 for file in value["files"]
             ),
-            create_dirs=tuple(value["create_dirs"]),
+            create_dirs=tuple(file_path(home, key) for key in value["create_dirs"]),
             prefixes=tuple(value["prefixes"]),
             event=value["event"],
             remove_dirs=tuple(value.get("remove_dirs", ())),

@@ -30,8 +30,15 @@ def owner(home: str, key: str) -> str | None:
 
 def reinstall(home: str, keys: Iterable[str]) -> str:
     """The command that brings back the installer's files for ``keys``."""
+    from patchkit.runtime.reinstall import together
+
     found = sorted({name for key in keys if (name := owner(home, key)) is not None})
-    return f"pip install --force-reinstall --no-deps {' '.join(found) or 'DISTRIBUTION==VERSION'}"
+    return together(home, [_parted(name) for name in found] or [("DISTRIBUTION", "VERSION")])
+
+
+def _parted(pinned: str) -> tuple[str, str]:
+    name, _, version = pinned.partition("==")
+    return name, version
 
 
 def advice(home: str, sha256: str) -> str:
@@ -55,8 +62,10 @@ def advice(home: str, sha256: str) -> str:
     if not concerned:
         return "no applied patch needs it: run the command again"
     names = " ".join(patch["name"] for patch in concerned)
-    wheels = " ".join(sorted({f"{patch['distribution']}=={patch['version']}" for patch in concerned}))
+    wheels = sorted({f"{patch['distribution']}=={patch['version']}" for patch in concerned})
+    from patchkit.runtime.reinstall import together
+
     return (
-        f"--fetch takes the original from the released wheel ({wheels}); or bring it back with: "
-        f"pip install --force-reinstall --no-deps {wheels}, then: patchkit apply {names} (or revert)"
+        f"--fetch takes the original from the released wheel ({' '.join(wheels)}); or bring it back with: "
+        f"{together(home, [_parted(one) for one in wheels])}, then: patchkit apply {names} (or revert)"
     )

@@ -22,11 +22,15 @@ from patchkit.tuples import NamedTuple
 
 
 class Settled(NamedTuple):
-    """How it ended. ``missing`` and ``neither`` are keys of files somebody else removed or changed meanwhile."""
+    """How it ended. ``missing`` and ``neither`` are keys of files somebody else removed or changed meanwhile.
+
+    ``waits`` is why a committed one could not be tidied up behind: its journal is still there.
+    """
 
     finished: bool
     missing: tuple[str, ...] = ()
     neither: tuple[str, ...] = ()
+    waits: OSError | None = None
 
 
 def settle(home: str, journal: Journal, *, keep: bool = False) -> Settled:
@@ -38,18 +42,20 @@ def settle(home: str, journal: Journal, *, keep: bool = False) -> Settled:
     """
     recorded = read(home)
     if recorded is not None and recorded.get("tx") == journal.tx:
-        finish(home, journal, again=True)
-        return Settled(finished=True)
+        return Settled(finished=True, waits=finish(home, journal, again=True))
     return _roll_back(home, journal, keep)
 
 
-def finish(home: str, journal: Journal, *, again: bool = False) -> None:
+def finish(home: str, journal: Journal, *, again: bool = False) -> OSError | None:
     """Clean up behind a committed transaction. A failing disk leaves the journal, so that the next command goes on.
 
     ``again`` says that an earlier attempt may have written the log.
+
+    Returns:
+        What failed, if anything.
     """
-    with contextlib.suppress(OSError):
-        directory = state_path(home)
+    directory = state_path(home)
+    try:
         if again:
             fs.fsync_dir(directory)  # the ledger's rename must last before the journal goes
             _clear(home, journal)
@@ -60,6 +66,9 @@ def finish(home: str, journal: Journal, *, again: bool = False) -> None:
         fs.unlink(journals.journal_path(home), missing_ok=True)
         fs.fsync_dir(directory)  # before any blob goes: with the journal back, they would be needed
         _collect(home)
+    except OSError as error:
+        return error
+    return None
 
 
 def abandon(home: str, tx: str) -> None:
@@ -94,8 +103,11 @@ def _clear(home: str, journal: Journal) -> None:
 
 
 def _drop_bytecode(home: str, journal: Journal, file: JournalFile) -> None:
-    with contextlib.suppress(OSError):  # the cause of a failure may be just that; Python compares times besides
-        bytecode.remove_stale(journal.path(home, file), pycache_prefixes=journal.prefixes)
+    legacy = file.before is None or file.after is None
+    with contextlib.suppress(
+        OSError, SiteError
+    ):  # the cause of a failure may be just that; Python compares times besides
+        bytecode.remove_stale(journal.path(home, file), pycache_prefixes=journal.prefixes, legacy=legacy)
 
 
 def _remove_dirs(home: str, journal: Journal) -> None:
@@ -116,15 +128,20 @@ def _rmdirs(paths: set[str]) -> None:
 
 def _roll_back(home: str, journal: Journal, keep: bool) -> Settled:
     states = [_now(home, journal, file) for file in journal.files]
+    _make_room(home, journal)
     touched: set[str] = set()
+    failures: list[OSError | SiteError] = []
     for file, state in zip(reversed(journal.files), reversed(states), strict=True):
-        path, temp = journal.path(home, file), journal.temp(home, file)
-        if os.path.isdir(os.path.dirname(path)):
-            fs.unlink(temp, missing_ok=True)
+        path = journal.path(home, file)
         if state == "after":
-            _put_back(home, path, temp, file)
+            try:
+                _put_back(home, path, journal.temp(home, file), file)
+            except (OSError, SiteError) as error:  # the others can be put back all the same
+                failures.append(error)
             touched.add(os.path.dirname(path))
         _drop_bytecode(home, journal, file)  # of every file: an earlier attempt may have been stopped right before this
+    if failures:
+        raise failures[0]
     for directory in touched:
         fs.fsync_dir(directory)
     _rmdirs(set(journal.create_dirs))
@@ -138,6 +155,21 @@ def _roll_back(home: str, journal: Journal, keep: bool) -> Settled:
         _record(home, journal, {**journal.event, "result": "rolled back"})
         _collect(home)
     return Settled(False, missing, neither)
+
+
+def _make_room(home: str, journal: Journal) -> None:
+    """Remove all that the transaction took of the disk and that taking it back does not need.
+
+    First of all, since a full disk may be why it is taken back, and putting files back takes room as well.
+    """
+    for file in journal.files:
+        temp = journal.temp(home, file)
+        if os.path.isdir(os.path.dirname(temp)):
+            fs.unlink(temp, missing_ok=True)
+    fs.unlink(state_path(home, "ledger.json.tmp"), missing_ok=True)
+    needed = {file.before.sha256 for file in journal.files if file.before is not None}
+    with contextlib.suppress(OSError, SiteError):
+        blobs.collect(home, Ledger.load(home).blobs() | needed)
 
 
 def _now(home: str, journal: Journal, file: JournalFile) -> str:

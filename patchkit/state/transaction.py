@@ -19,6 +19,7 @@ from patchkit.runtime.ledger import file_path, key_of, sha256_hex
 from patchkit.state import blobs, bytecode, fs, settle
 from patchkit.state import journal as journals
 from patchkit.state import ledger as ledgers
+from patchkit.state.access import check_writable
 from patchkit.state.journal import Before, Journal, JournalFile
 from patchkit.state.ledger import Ledger, Stat
 from patchkit.state.lock import lock
@@ -118,6 +119,7 @@ def commit(
         old = Ledger.load(home)
         _check_distinct(changes)
         originals = _verify(changes)
+        check_writable(change.path for change in changes)
         tx = os.urandom(8).hex()
         made = {change.key: _missing_dirs(change) for change in changes if change.before is None}
         journal = Journal(
@@ -143,7 +145,7 @@ def commit(
         try:
             stats = _switch(home, journal, changes, originals)
             for change in changes:
-                bytecode.remove_stale(change.path, pycache_prefixes=prefixes)
+                bytecode.remove_stale(change.path, pycache_prefixes=prefixes, legacy=change.after is None)
             stats = {c.key: stats[c.key] for c in changes if c.key in stats and _as_recorded(c, ledger)}
             found = {key: (original.before.sha256, original.before.link) for key, original in originals.items()}
             dirs, links = ledgers.dirs_after(home, old, ledger, made), ledgers.links_after(old, ledger, found)
@@ -184,6 +186,8 @@ def recover(home: str, *, keep: bool = False, pycache_prefixes: Sequence[str] = 
                 return None  # the run was not interrupted, only still under way: it has ended since
             journal = journal._replace(prefixes=tuple(dict.fromkeys((*journal.prefixes, *pycache_prefixes))))
             done = settle.settle(home, journal, keep=keep)
+            if done.waits is not None:
+                raise done.waits
     except OSError as error:
         failure = fs.named(error)
         if failure.code not in ("read-only", "permission"):
@@ -342,14 +346,15 @@ def _keep_bytes(
     Raises:
         InternalError: The ledger refers to a blob that is not there then, and ``old`` did not.
     """
-    for data in extra:
-        blobs.put(home, data)
+    # Those of the files first, each as private as its file: the others' modes are for bytes that are nobody's secret.
     for change in changes:
         original = originals.get(change.key)
         mode = 0o644 if original is None else 0o600 | original.before.mode & 0o044
         for content in (change.before, change.after):
             if content is not None:
                 blobs.put(home, content, mode=mode)
+    for data in extra:
+        blobs.put(home, data)
     blobs.flush(home)
     lacking = sorted(name for name in ledger.blobs() - old.blobs() if not blobs.has(home, name))
     if lacking:
@@ -442,7 +447,10 @@ def _still(change: Change, original: _Original | None) -> None:
     if original is None:
         raise _changed([(change.path, "exists already")])
     if _identity(now) != _identity(original.own):
-        raise _changed([(change.path, "was written to")])
+        # Where another name of the file goes (a hard link in a cache, or in a copy of the site), only its ctime moves.
+        others = now.st_nlink != original.own.st_nlink and _identity(now)[:-1] == _identity(original.own)[:-1]
+        if not others or now.st_mode != original.own.st_mode or fs.read_file(change.path) != change.before:
+            raise _changed([(change.path, "was written to")])
 
 
 def _identity(now: os.stat_result) -> tuple[int, int, int, int]:

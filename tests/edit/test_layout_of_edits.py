@@ -17,9 +17,9 @@ from support.rewriting import rewrite_text
 from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
 from patchkit.edit.pattern import compile_pattern
-from patchkit.edit.proof import lay, prove
+from patchkit.edit.proof import prove
 from patchkit.edit.rewrite import rewrite_all
-from patchkit.edit.source import Source, Splice
+from patchkit.edit.source import Source, Splice, lay
 from patchkit.edit.spans import Found, Span
 from patchkit.errors import PlanError
 

@@ -45,6 +45,7 @@ EXPRESSIONS: list[Case] = [
     ("await", "async def f():\n    y = g(await a)\n", "g($X)", "replace", "$X ** 2", "async def f():\n    y = await a ** 2\n"),
     ("walrus", "g(a := 1)\n", "g($X)", "replace", "h($X + 1)", "h((a := 1) + 1)\n"),
     ("walrus in a pattern", "if (a := f(b)): pass\n", "($N := f($X))", "replace", "($N := g($X))", "if ((a := g(b))): pass\n"),
+    ("a comment does not swallow the rest of the line", "a; f(b); c\n", "f($X)", "replace", "g($X)  # why", "a; (g(b)  # why\n); c\n"),
     ("starred argument", "f(*a)\n", "f($X)", "replace", "g(1, $X)", "g(1, *a)\n"),
     ("keyword argument as argument", "f(k=1)\n", "f($X)", "replace", "g(1, $X)", "g(1, k=1)\n"),
     ("double-star argument", "f(**k)\n", "f($X)", "replace", "g(1, $X)", "g(1, **k)\n"),

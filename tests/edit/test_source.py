@@ -108,3 +108,43 @@ def test_text_that_the_encoding_cannot_hold_is_an_error_with_its_line() -> None:
 def test_breaks_in_a_mixed_file(splice: Splice, expected: bytes) -> None:
     source = Source(b"a = 1\r\nb = 2\nc = 3\r\n", path="x.txt")
     assert source.render([splice])[0] == expected
+
+
+@pytest.mark.parametrize("codec", ["rot13", "hex", "zlib", "uu", "base64", "idna", "undefined"])
+def test_a_cookie_that_names_no_encoding_of_text(codec: str) -> None:
+    """Python refuses such a file, too; a text edit does without."""
+    data = f"# coding: {codec}\nx = 1\n".encode()
+    source = Source(data, path="a.py")
+    start = source.text.index("x = 1")
+    after, _ = source.render([Splice(start, start + 5, "x = 2")])
+    assert after == data.replace(b"x = 1", b"x = 2")
+
+
+@pytest.mark.parametrize("codec", ["iso2022_jp", "iso2022_jp_2", "iso2022_kr", "hz", "utf-7"])
+def test_an_encoding_with_a_shift_state(codec: str) -> None:
+    """Whatever a splice makes of the bytes reads as the text that was meant, or is refused."""
+    data = f"# coding: {codec}\na = 'アイウ'\nb = 'x'  # アイ\n".encode(codec)
+    text = data.decode(codec)
+    source = Source(data, path="a.py")
+    done = refused = 0
+    first = text.index("\n") + 1
+    for start in range(first, len(text) + 1):
+        for end in range(start, len(text) + 1):
+            try:
+                after, splices = source.render([Splice(start, end, "q")])
+            except PlanError as error:
+                refused += error.code == "encoding"
+            else:
+                assert after.decode(codec) == text[:start] + "q" + text[end:]
+                assert data[: splices[0].start] == after[: splices[0].start]
+                done += 1
+    assert bool(done) == codec.startswith(("iso2022_jp", "hz"))  # the others shift over the ends of lines
+    assert refused
+
+
+def test_two_line_breaks_do_not_become_one() -> None:
+    source = Source(b"a\rb\nc\r\n", path="x.txt")
+    with pytest.raises(PlanError, match=r"line 2 would make one line break of two, a \\r and a \\n") as caught:
+        source.render([Splice(2, 3, "", 7)])
+    assert caught.value.details == {"path": "x.txt", "line": 2, "edit": 7}
+    assert source.render([Splice(0, 4, "")])[0] == b"c\r\n"

@@ -56,27 +56,6 @@ def make(
     return problem._replace(regions=uniqueness.regions_of(problem, problem.scope, problem.inside))
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain 'text' é 漢", "plain 'text' é 漢"),
-        ("\x1b[31mred", "\\x1b[31mred"),
-        ("a\u202eb", "a\\u202eb"),
-        ("\tx", "\\tx"),
-        ("a\xa0b\u200bc", "a\\xa0b\\u200bc"),
-        ("bad \udcff byte", "bad \\udcff byte"),
-        ("\U000e0001", "\\U000e0001"),
-    ],
-)
-def test_escape_makes_what_a_terminal_would_obey_visible(text: str, shown: str) -> None:
-    assert uniqueness.escape(text) == shown
-
-
-@given(st.text())
-def test_escaped_text_is_always_printable(text: str) -> None:
-    assert uniqueness.escape(text).isprintable()
-
-
 def test_a_long_line_is_cut_around_the_column_that_matters() -> None:
     assert uniqueness.quote("a" * 160) == "a" * 160
     assert uniqueness.quote("a" * 161) == "a" * 159 + "…"

@@ -24,10 +24,6 @@ def test_quote(text: str, expected: str) -> None:
     assert checks.quote(text) == expected
 
 
-def test_printable() -> None:
-    assert checks.printable("a\tb\x1b\r\u2028é") == "a\tb???é"
-
-
 @pytest.mark.parametrize(
     "character", ["\0", "\x7f", "\x85", "\u061c", "\u200e", "\u200f", "\u2028", "\u202a", "\u2069"]
 )

@@ -76,7 +76,7 @@ def test_size() -> None:
         ("a = '''\nb\n\n", ["3: not valid TOML: expected \"'''\" (column 1)", "    ", "    ^"]),
         (
             "a =\t\x1b1\n",
-            ["1: not valid TOML: invalid value (column 5)", "    a =\t?1", "       \t^"],
+            ["1: not valid TOML: invalid value (column 5)", "    a =\t\\x1b1", "       \t^"],
         ),
         (
             "a = '" + "x" * 200 + "\n",
@@ -125,7 +125,9 @@ def test_nesting_without_end() -> None:
 
 
 def test_an_integer_without_end() -> None:
-    assert refusal("a = " + "1" * 5_000).message.startswith("patches/p.toml: not valid TOML: Exceeds the limit")
+    assert refusal("a = " + "1" * 5_000).message == (
+        "patches/p.toml: not valid TOML: it holds an integer of more than 64 bits"
+    )
 
 
 # Never anything but a PatchFileError

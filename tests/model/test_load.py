@@ -296,4 +296,5 @@ def test_loading_imports_nothing_heavy() -> None:
         "patchkit.runtime",
         "patchkit.runtime.ledger",
         "patchkit.tuples",
+        "patchkit.visible",
     ]

@@ -245,4 +245,4 @@ def test_a_misnamed_file_whose_name_is_no_name() -> None:
 
 
 def test_path_is_printed_safely() -> None:
-    assert refusal("", "a\x1bb.toml").message.startswith("a?b.toml: ")
+    assert refusal("", "a\x1bb.toml").message.startswith("a\\x1bb.toml: ")

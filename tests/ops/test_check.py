@@ -100,10 +100,21 @@ def test_stale(bench: Bench) -> None:
     assert found["reason"] == "applied to 1.0, 2.0 is installed: run `patchkit sync`"
 
 
-@pytest.mark.parametrize(
-    "edited", [CORE.replace("x + x", "3 * x").encode(), b"", CORE.replace("x + x", "2 * x").encode() + b"\n"]
+INSIDE = (
+    "inside of what\n    patchkit wrote (line {}): `patchkit revert --force p` discards that, and\n    keeps a copy\n"
 )
-def test_modified(bench: Bench, edited: bytes) -> None:
+OUTSIDE = "outside of what\n    patchkit wrote: `patchkit revert p` keeps that\n"
+
+
+@pytest.mark.parametrize(
+    ("edited", "where"),
+    [
+        (CORE.replace("x + x", "3 * x").encode(), INSIDE.format(6)),
+        (b"", INSIDE.format(1)),
+        (CORE.replace("x + x", "2 * x").encode() + b"\n", OUTSIDE),
+    ],
+)
+def test_modified(bench: Bench, edited: bytes, where: str) -> None:
     bench.patch("p", DOUBLE + UTIL_X)
     bench("apply", "p")
     bench.write("demo/core.py", edited)
@@ -115,7 +126,7 @@ def test_modified(bench: Bench, edited: bytes) -> None:
     ]
     assert bench("check").out == (
         "p  modified    demo 1.0\n"
-        "    demo/core.py was edited since: see `patchkit diff p`\n"
+        f"    demo/core.py was edited since: see `patchkit diff p`; {where}"
         "      modified   demo/core.py\n"
         "      applied    demo/util.py\n"
     )
@@ -137,7 +148,10 @@ def test_a_file_that_is_gone_is_modified(bench: Bench) -> None:
     (bench.site / "demo/core.py").unlink()
     found = state(bench)
     assert found["state"] == "modified"
-    assert found["reason"] == "demo/core.py is gone: reinstall the distribution, then `patchkit sync`"
+    assert found["reason"] == (
+        f"demo/core.py is gone: `pip install --target {bench.site} --upgrade --no-deps --no-cache-dir demo==1.0`, then "
+        "`patchkit sync`"
+    )
 
 
 def test_a_touched_file_is_still_applied(bench: Bench) -> None:
@@ -187,7 +201,9 @@ def test_refused(bench: Bench) -> None:
     bench.install("2.0")
     found = state(bench)
     assert (found["state"], found["status"], found["version"], found["applied_version"]) == ("refused", 1, "2.0", "1.0")
-    assert found["reason"] == "p: demo 2.0 is installed; required: demo<2; From 2 on it is an option."
+    assert found["reason"] == (
+        "p: demo 2.0 is installed; required: demo<2; From 2 on it is an option; or `patchkit revert p` forgets it"
+    )
 
 
 def test_refused_and_never_applied(bench: Bench) -> None:
@@ -208,7 +224,9 @@ def test_uninstalled(bench: Bench) -> None:
         None,
         "1.0",
     )
-    assert found["reason"] == "demo is not installed any more: `patchkit revert p` forgets the patch"
+    assert found["reason"] == (
+        "demo is not installed any more: install it and run `patchkit sync`, or `patchkit revert p` forgets the patch"
+    )
 
 
 def test_uninstalled_and_wanted(bench: Bench) -> None:

@@ -15,11 +15,12 @@ from patchkit.errors import SiteError
 DOUBLE = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
 UTIL_X = '[[edit]]\nfile = "demo/util.py"\nfind = "X = 1\\n"\nreplace = "X = 10\\n"\n'
 NEEDLESS = DOUBLE + '[[upstreamed]]\nversions = ">=2"\n'
+STOP_AT_2 = '[[edit]]\nfile = "demo/core.py"\nversions = ">=2"\nfind = "result = None"\nreplace = "result = 0"\n'
 DOUBLED = CORE.replace("x + x", "2 * x").encode()
 TAINT = (
     "demo/core.py is not as installed (RECORD's hash), and patchkit did not write it: "
-    "`pip install --force-reinstall --no-deps --no-cache-dir demo==1.0` brings it back; or "
-    "`patchkit apply p` when only the ledger was lost"
+    "`pip install --target {site} --upgrade --no-deps --no-cache-dir demo==1.0` brings it back; "
+    "`patchkit apply p --fetch` finds out whether only the ledger was lost"
 )
 
 
@@ -47,14 +48,14 @@ def test_a_tainted_file_of_a_wanted_patch(bench: Bench) -> None:
     bench.project("p")
     run = bench.json("check")
     [patch] = run.json["patches"]
-    assert (run.status, patch["state"], patch["reason"]) == (1, "modified", TAINT)
+    assert (run.status, patch["state"], patch["reason"]) == (1, "modified", TAINT.format(site=bench.site))
     run = bench.json("sync")
     assert (run.status, run.error["code"]) == (5, "modified")
 
 
 def test_a_tainted_file_of_a_named_patch(bench: Bench) -> None:
     tainted(bench)
-    assert state(bench) == (1, "modified", TAINT)
+    assert state(bench) == (1, "modified", TAINT.format(site=bench.site))
 
 
 def test_list_calls_it_a_conflict(bench: Bench) -> None:
@@ -62,7 +63,7 @@ def test_list_calls_it_a_conflict(bench: Bench) -> None:
     bench.patch("q", UTIL_X)
     listed = bench.json("list").json["patches"]
     assert [(p["name"], p["state"], p["reason"]) for p in listed] == [
-        ("p", "conflict", TAINT),
+        ("p", "conflict", TAINT.format(site=bench.site)),
         ("q", "available", None),
     ]
     assert "p  conflict    demo\n" in bench("list").out
@@ -73,7 +74,12 @@ def test_a_lost_ledger(bench: Bench) -> None:
     bench.patch("p", DOUBLE)
     bench("apply", "p")
     (bench.site / ".patchkit/ledger.json").unlink()
-    assert state(bench) == (1, "modified", TAINT)
+    assert state(bench) == (
+        1,
+        "corrupt",
+        "the ledger is gone, or does not know it, and every file holds what p writes: `patchkit apply p` records it "
+        "again and writes no file",
+    )
     assert bench("apply", "p").status == 0
     assert state(bench) == (0, "applied", None)
 
@@ -95,7 +101,8 @@ def test_what_another_patch_made_of_a_file_is_no_taint(bench: Bench) -> None:
     assert state(bench)[1:] == (
         "modified",
         "demo/core.py was edited since patchkit wrote it for another patch: see `patchkit diff`; "
-        "`pip install --force-reinstall --no-deps --no-cache-dir demo==1.0` brings the release's bytes back",
+        f"`pip install --target {bench.site} --upgrade --no-deps --no-cache-dir demo==1.0` "
+        "brings the release's bytes back",
     )
 
 
@@ -104,7 +111,11 @@ def test_a_file_that_is_gone(bench: Bench) -> None:
     (bench.site / "demo/core.py").unlink()
     status, word, reason = state(bench)
     assert (status, word) == (1, "modified")
-    assert reason == "demo/core.py of demo 1.0 is listed by RECORD but is not there; reinstall demo"
+    again = f"pip install --target {bench.site} --upgrade --no-deps --no-cache-dir demo==1.0"
+    assert reason is not None
+    assert reason.startswith(
+        f"demo/core.py of demo 1.0 is listed by RECORD but is not there; install it again: `{again}`; where it is not"
+    )
 
 
 def test_without_a_recorded_hash_nothing_is_tainted(bench: Bench) -> None:
@@ -417,3 +428,153 @@ def test_windows_line_breaks(bench: Bench) -> None:
         "    - X = 10",
         "    + X = 11",
     ]
+
+
+# -- what the reason says, and what it proposes ------------------------------------------------------------------------
+
+
+def test_an_upgrade_that_the_patch_does_not_fit(bench: Bench) -> None:
+    """`sync` is not proposed where it would fail."""
+    path = bench.patch("p", DOUBLE)
+    bench("apply", "p")
+    bench.install("2.0", {**bench.files, "demo/core.py": CORE.replace("x + x", "x << 1")})
+    status, word, reason = state(bench)
+    assert (status, word) == (1, "stale")
+    assert reason == (
+        f"applied to 1.0, 2.0 is installed, and the patch does not fit: {path}:9: edit 1: `find` matches nowhere in "
+        "demo/core.py, expected 1; correct the anchor in the patch file; `patchkit apply p --dry-run` shows it all"
+    )
+    assert bench("apply", "p", "--dry-run").status == bench("sync").status == 4
+
+
+def test_a_release_that_has_the_new_text_by_itself(bench: Bench) -> None:
+    """Whether it means the same, only a person can say."""
+    bench.patch("p", DOUBLE)
+    bench("apply", "p")
+    bench.install("2.0", {**bench.files, "demo/core.py": CORE.replace("x + x", "2 * x")})
+    status, word, reason = state(bench)
+    assert (status, word) == (1, "stale")
+    there = "demo/core.py has in line 6 what the patch would write: where release 2.0 has the change, say so with "
+    assert reason is not None
+    assert there + "[[upstreamed]]" in reason
+    run = bench.json("apply", "p")
+    assert (run.status, run.error["code"], run.error["there_already"]) == (4, "anchor-missing", [6])
+    assert run.error["hint"].startswith(there)
+    bench.patch("p", NEEDLESS)
+    assert state(bench)[:2] == (0, "upstreamed")
+
+
+def test_the_new_text_of_another_release_does_not_count(bench: Bench) -> None:
+    bench.patch("p", DOUBLE.replace("\nfind", '\nversions = "<2"\nfind') + STOP_AT_2)
+    bench("apply", "p")
+    bench.install("2.0", {**bench.files, "demo/core.py": CORE.replace("x + x", "2 * x").replace("= None", "= 1")})
+    run = bench.json("apply", "p")
+    assert (run.status, run.error["code"]) == (4, "anchor-missing")
+    assert "there_already" not in run.error
+
+
+def test_patches_that_fit_together_after_an_upgrade(bench: Bench) -> None:
+    """The one needs what the other writes: `sync` lays both, so both are told to."""
+    bench.patch("p", DOUBLE)
+    bench.patch("q", DOUBLE.replace("x + x", "2 * x").replace('replace = "y = 2 * x"', 'replace = "y = x"'))
+    bench("apply", "p")
+    assert bench("apply", "q").status == 0
+    bench.install("2.0")
+    way = "applied to 1.0, 2.0 is installed: run `patchkit sync`"
+    assert (state(bench, "p"), state(bench, "q")) == ((1, "stale", way), (1, "stale", way))
+    assert bench("sync").status == 0
+    assert bench("check").status == 0
+
+
+def test_a_patch_file_that_was_made_wrong(bench: Bench) -> None:
+    path = bench.patch("p", DOUBLE)
+    bench("apply", "p")
+    bench.patch("p", DOUBLE.replace("x + x", "q"))
+    status, word, reason = state(bench)
+    assert (status, word) == (1, "stale")
+    assert str(reason).startswith(
+        f"{path} was edited since it was applied, and does not fit any more: {path}:9: edit 1:"
+    )
+    bench.patch("p", "[[edit]\n")
+    status, word, reason = state(bench)
+    assert (status, word) == (1, "stale")
+    assert str(reason).startswith(f"{path} was edited since it was applied, and is wrong now: {path}:7: not valid TOML")
+    assert str(reason).endswith(f"; `patchkit lint {path}` says more")
+
+
+def test_another_build_is_called_so(bench: Bench) -> None:
+    bench.patch("p", DOUBLE)
+    bench("apply", "p")
+    bench.install("1.0", {**bench.files, "demo/core.py": CORE.replace("A module", "Another build")})
+    assert state(bench) == (1, "lost", "another build of demo 1.0 was installed: run `patchkit sync`")
+
+
+def test_other_line_breaks_are_called_so(bench: Bench) -> None:
+    bench.patch("p", DOUBLE)
+    bench("apply", "p")
+    bench.write("demo/core.py", bench.read("demo/core.py").replace(b"\n", b"\r\n"))
+    assert state(bench)[1:] == (
+        "modified",
+        "demo/core.py was edited since: see `patchkit diff p`; inside of what patchkit wrote (line 1), in its line "
+        "breaks alone: `patchkit revert --force p` discards that, and keeps a copy",
+    )
+    run = bench("revert", "p")
+    assert (run.status, "was edited by hand inside of what patchkit wrote; only line breaks differ" in run.err) == (
+        5,
+        True,
+    )
+
+
+def test_a_refused_patch_of_the_list(bench: Bench) -> None:
+    bench.patch("p", DOUBLE, requirement="demo<2")
+    bench.project("p")
+    bench("sync")
+    bench.install("2.0")
+    status, word, reason = state(bench)
+    assert (status, word) == (1, "refused")
+    assert str(reason).endswith("; or take it off the project's list, then `patchkit revert p`")
+
+
+def test_an_addition_that_was_edited_outlives_an_uninstall_and_revert(bench: Bench) -> None:
+    bench.patch("p", DOUBLE + '[[add]]\nfile = "demo/extra.py"\ncontent = "E = 1\\n"\n')
+    bench("apply", "p")
+    bench.uninstall()
+    (bench.site / "demo").mkdir()
+    (bench.site / "demo/extra.py").write_text("E = 2\n")
+    run = bench("revert", "p")
+    assert run.status == 0
+    assert run.out == (
+        "reverted p  (demo 1.0): its distribution is gone; demo/extra.py, which the patch had added, stays: it was "
+        "edited since\n"
+    )
+    assert bench.read("demo/extra.py") == b"E = 2\n"
+
+
+@pytest.mark.parametrize("mine", [False, True], ids=["alone", "beside a file of mine"])
+@pytest.mark.parametrize("end", ["revert", "sync"])
+def test_what_a_patch_added_outlives_an_uninstall(bench: Bench, end: str, mine: bool) -> None:
+    """Left alone it would make ``import demo`` find a namespace package; it goes, with what nobody needs."""
+    bench.patch("p", DOUBLE + '[[add]]\nfile = "demo/new/extra.py"\ncontent = "E = 1\\n"\n')
+    bench.project("p")
+    bench("sync")
+    for path in ("demo/__init__.py", "demo/core.py", "demo/util.py"):
+        (bench.site / path).unlink()
+    for path in (bench.site / "demo-1.0.dist-info").iterdir():
+        path.unlink()
+    (bench.site / "demo-1.0.dist-info").rmdir()
+    if mine:
+        (bench.site / "demo/notes.txt").write_text("mine")
+    assert state(bench) == (
+        1,
+        "uninstalled",
+        "demo is not installed any more: install it and run `patchkit sync`, or `patchkit revert p` forgets the patch "
+        "and removes what it added (demo/new/extra.py)",
+    )
+    if end == "sync":
+        bench.project()
+    assert bench(*(["revert", "p"] if end == "revert" else ["sync"])).status == 0
+    assert sorted(path.name for path in bench.site.rglob("*") if ".patchkit" not in path.parts) == (
+        ["demo", "notes.txt"] if mine else []
+    )
+    bench.project()
+    assert bench("check").status == 0

@@ -161,7 +161,8 @@ def test_nothing_is_guessed_from_an_edited_patch_file(bench: Bench) -> None:
     run = bench.json("revert", "double")
     assert (run.status, run.error["code"]) == (5, "corrupt")
     assert "the original of demo/core.py" in run.error["message"]
-    assert "pip install --force-reinstall --no-deps demo==1.0, then: patchkit apply double" in run.error["hint"]
+    again = f"pip install --target {bench.site} --upgrade --no-deps --no-cache-dir demo==1.0"
+    assert f"{again}, then: patchkit apply double" in run.error["hint"]
     assert "--fetch" in run.error["hint"]
     assert bench.read("demo/core.py") == written
 

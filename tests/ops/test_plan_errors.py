@@ -186,3 +186,11 @@ def test_all_edits_see_the_file_as_it_was(bench: Bench) -> None:
     bench.patch("p", swap)
     assert bench("apply", "p").status == 0
     assert bench.read("demo/util.py") == b"Y = 2\r\nX = 1\r\nZ = 3\r\n"
+
+
+def test_a_patch_that_breaks_a_file_is_told_also_where_the_next_one_needs_its_tree(bench: Bench) -> None:
+    bench.patch("breaks", '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = ("\n')
+    bench.patch("next", '[[edit]]\nfile = "demo/core.py"\nmatch = "double($X)"\nreplace = "triple($X)"\n')
+    error = bench.json("apply", "breaks", "next").error
+    assert (error["code"], error["patch"], error["index"]) == ("syntax", "breaks", 1)
+    assert bench.pristine()

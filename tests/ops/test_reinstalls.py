@@ -132,7 +132,8 @@ def test_the_original_from_the_released_wheel(bench: Bench, monkeypatch: pytest.
     assert run.status == 5
     assert run.err.startswith(
         "error: demo/core.py: differs from demo 1.0 as released, and the ledger does not know the change\n"
-        "hint: to have the release's bytes again: `pip install --force-reinstall --no-deps --no-cache-dir demo==1.0`, "
+        f"hint: to have the release's bytes again: `pip install --target {bench.site} --upgrade --no-deps "
+        "--no-cache-dir demo==1.0`, "
     )
     assert bench.read("demo/core.py") == tainted
 

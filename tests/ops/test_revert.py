@@ -158,7 +158,9 @@ def test_a_hand_edit_inside_is_refused_and_both_are_shown(bench: Bench) -> None:
         "    -     y = 2 * x",
         "    +     y = 3 * x",
     ]
-    assert run.err.endswith("hint: undo the hand edit, or discard it with --force (a copy is kept)\n")
+    assert run.err.endswith(
+        "hint: undo the hand edit, or discard it with --force (a copy is kept): `patchkit revert double --force`\n"
+    )
     assert bench.read("demo/core.py") == edited.encode()
     assert bench.json("revert", "double").error["code"] == "hand-edit-inside"
 

@@ -151,8 +151,8 @@ def test_a_hand_edit_is_refused_and_nothing_is_written(bench: Bench) -> None:
     assert (run.status, run.error["code"], run.error["patches"]) == (5, "modified", ["double"])
     assert run.error["hint"] == (
         "to discard the hand edits: `patchkit revert --force double`, where some are left (those outside of what "
-        "patchkit wrote) `pip install --force-reinstall --no-deps --no-cache-dir demo==1.0`, then `patchkit sync`; to "
-        "keep them, put them into the patch file first"
+        f"patchkit wrote) `pip install --target {bench.site} --upgrade --no-deps --no-cache-dir demo==1.0`, then "
+        "`patchkit sync`; to keep them, put them into the patch file first"
     )
     assert bench.read("demo/core.py") == edited
     assert bench.read("demo/util.py") == UTIL.encode()
@@ -250,7 +250,7 @@ def test_the_way_out_of_a_hand_edit_leads_out(bench: Bench) -> None:
 def test_the_command_that_brings_the_release_back_names_the_sites_interpreter() -> None:
     from patchkit.ops.change import reinstall_command
 
-    site = SimpleNamespace(interpreter=SimpleNamespace(executable="/my env/bin/python"))
+    site = SimpleNamespace(interpreter=SimpleNamespace(executable="/my env/bin/python"), find=lambda name: None)
     assert reinstall_command(cast("Site", site), "demo", "1.0") == (
         "'/my env/bin/python' -m pip install --force-reinstall --no-deps --no-cache-dir demo==1.0"
     )

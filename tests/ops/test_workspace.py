@@ -56,7 +56,7 @@ def test_two_hashes_for_one_file_are_refused(make_bench: Callable[..., Bench]) -
     run = bench.json("apply", "double")
     assert (run.status, run.error["code"]) == (5, "record")
     assert "lists it more than once, with different hashes" in run.error["message"]
-    assert "reinstall demo==1.0" in run.error["hint"]
+    assert f"`pip install --target {bench.site} --upgrade --no-deps --no-cache-dir demo==1.0`" in run.error["hint"]
     assert bench.read("demo/core.py") == CORE.encode()
 
 

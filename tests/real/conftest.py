@@ -18,7 +18,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # hunks, released: whatever import mode pytest runs in
+sys.path.insert(0, str(Path(__file__).parent))  # hunks, land, released: whatever import mode pytest runs in
+
+from land import Land
 
 JAX = ["jax==0.10.2", "jaxlib==0.10.2", "numpy", "typing_extensions"]  # what tpu-inference 0.24.0 pins
 
@@ -92,3 +94,12 @@ def jax_python(cache: Path) -> Path:
         except OSError:  # another worker was faster
             shutil.rmtree(building)
     return python
+
+
+@pytest.fixture
+def land(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Land:
+    """Environments, their cache and a project below a temporary folder, which is the working directory."""
+    found = Land(tmp_path, lambda: capsys.readouterr())
+    monkeypatch.chdir(found.work)
+    monkeypatch.setenv("UV_CACHE_DIR", str(found.cache))
+    return found

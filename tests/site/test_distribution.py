@@ -8,7 +8,7 @@ from support.dists import make_dist, make_egg_info
 from support.sites import bare_site
 
 from patchkit.errors import SiteError
-from patchkit.site.distribution import find_distribution, normalize
+from patchkit.site.distribution import find_distribution, misnamed, normalize
 from patchkit.site.environment import Site
 
 
@@ -136,3 +136,43 @@ def test_a_distribution_installed_later_is_seen(packages: Path, site: Site) -> N
     assert find_distribution(site, "second") is None
     make_dist(packages, "second", "1.0", {"second.py": ""})
     assert find_distribution(site, "second") is not None
+
+
+def test_what_keeps_a_distribution_from_being_found(packages: Path, site: Site) -> None:
+    make_dist(packages, "demo-2to3", "1.0", {"m.py": ""})  # a name of its own, that begins with the other
+    make_dist(packages, "demo_extra", "1.0", {"n.py": ""})
+    assert misnamed(site, "demo") is None
+    (packages / "demo-1.0.dist-info").mkdir()
+    found = misnamed(site, "Demo")
+    assert found is not None
+    assert found.what.startswith(f"{packages / 'demo-1.0.dist-info'} has no METADATA")
+    make_dist(packages, "renamed", "2.0", {"r.py": ""}, dist_info="old_name-2.0.dist-info")
+    for name in ("renamed", "old-name"):
+        found = misnamed(site, name)
+        assert found is not None
+        assert (
+            found.what
+            == f"{packages / 'old_name-2.0.dist-info'} says that it is renamed, and its own name says otherwise"
+        )
+
+
+def test_the_directory_that_holds_the_metadata(packages: Path, site: Site) -> None:
+    make_dist(packages, "one", "1.0", {"one.py": ""})
+    make_egg_info(packages / "two-1.0-py3.12.egg", "two", "1.0", {"two.py": ""}, egg_info="EGG-INFO")
+    found = {one.name: one for one in site.distributions()}
+    assert {name: one.home for name, one in found.items()} == {"one": str(packages), "two": str(packages)}
+    assert not any(one.zipped for one in found.values())
+    assert found["one"].reinstall.endswith(" one==1.0")
+
+
+def test_eggs_that_no_path_file_names_are_told_apart_by_nothing(packages: Path, site: Site) -> None:
+    for version in ("1.0", "2.0"):
+        make_egg_info(packages / f"pkg-{version}-py3.12.egg", "pkg", version, {"pkg.py": ""}, egg_info="EGG-INFO")
+    with pytest.raises(SiteError) as caught:
+        find_distribution(site, "pkg")
+    assert caught.value.code == "duplicate"
+    assert "pkg-1.0-py3.12.egg and pkg-2.0-py3.12.egg" in caught.value.message
+    (packages / "easy-install.pth").write_text("import sys\n./pkg-2.0-py3.12.egg\n")
+    found = find_distribution(site, "pkg")
+    assert found is not None
+    assert found.version == "2.0"

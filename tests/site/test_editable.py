@@ -121,3 +121,19 @@ def test_a_further_package_directory_put_on_the_path_is_not_editable(
     found = _found(site, "pkg")
     assert not found.editable
     assert found.base == str(tmp_path / "vendor")
+
+
+def test_an_import_hook_without_a_path_in_its_path_file(packages: Path, site: Site) -> None:
+    hook = {"_editable_impl_pkg.py": "", "_editable_impl_pkg.pth": "import _editable_impl_pkg\n"}
+    make_dist(packages, "pkg", "1.0", hook)
+    assert _found(site, "pkg").editable_reason == (
+        "_editable_impl_pkg.pth imports _editable_impl_pkg, which redirects its imports to its source"
+    )
+    assert _found(site, "pkg").editable_source is None
+
+
+def test_a_path_file_that_imports_something_else_is_no_import_hook(packages: Path, site: Site) -> None:
+    make_dist(packages, "starter", "1.0", {"starter.pth": "import os; os.environ.setdefault('A', 'b')\n"})
+    make_dist(packages, "foreign", "1.0", {"foreign.pth": "import _elsewhere\n"})
+    make_dist(packages, "whole", "1.0", {"_whole.py": "", "whole.pth": "import _whole\n", "whole/__init__.py": ""})
+    assert [_found(site, name).editable for name in ("starter", "foreign", "whole")] == [False, False, False]

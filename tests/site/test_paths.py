@@ -10,7 +10,8 @@ from support.sites import bare_site
 from patchkit.errors import PatchFileError, PatchkitError, PlanError, SiteError
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
-from patchkit.site.paths import key_of, owners, package_directories, resolve_added, resolve_file, shadowing_module
+from patchkit.site.paths import key_of, owners, package_directories, resolve_added, resolve_file
+from patchkit.site.shadow import shadowing_module
 
 
 @pytest.fixture
@@ -232,3 +233,19 @@ def test_a_compiled_module_shadows_its_source(packages: Path, dist: Distribution
     (packages / "my_pkg" / "core" / compiled).write_bytes(b"")
     expected = f"my_pkg/core/{compiled}" if shadows else None
     assert shadowing_module(dist, "my_pkg/core/sampling.py") == expected
+
+
+def test_a_module_of_bytecode_alone(packages: Path, dist: Distribution) -> None:
+    """``compileall -b`` with the sources taken away: Python imports it, and there is nothing to patch."""
+    source = packages / "my_pkg" / "core" / "sampling.py"
+    source.rename(source.with_suffix(".pyc"))
+    with pytest.raises(SiteError, match=r"imports take my_pkg/core/sampling.pyc, and there is no source") as caught:
+        resolve_file(dist, "my_pkg/core/sampling.py")
+    assert caught.value.code == "missing"
+    (packages / "my_pkg" / "fast.pyc").write_bytes(b"")
+    with pytest.raises(PlanError, match=r"my_pkg/fast.pyc is all that my-pkg 1.2 has of it") as plan:
+        resolve_file(dist, "my_pkg/fast.py")
+    assert _code(plan.value) == ("bytecode", 4)
+    with pytest.raises(SiteError, match=r"exists already as bytecode: my_pkg/fast.pyc") as caught:
+        resolve_added(dist, "my_pkg/fast.py")
+    assert _code(caught.value) == ("bytecode", 5)

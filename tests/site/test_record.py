@@ -185,3 +185,51 @@ def test_top_level_and_the_directory_of_the_name(packages: Path, site: Site) -> 
         "Flat-Name": ["flat_name/a.py"],
         "no-list": ["no_list/a.py"],
     }
+
+
+@pytest.mark.parametrize("path", ["../outside.py", "/elsewhere/a.py", "../../bin/tool", "C:/Python/a.py"])
+def test_a_row_that_leads_out_keeps_its_spelling(path: str) -> None:
+    assert _record(f"{path},,\n").paths() == [path]
+
+
+@pytest.mark.parametrize(
+    "path", ["./pkg/a.py", "pkg//a.py", "pkg/./a.py", "pkg/sub/../a.py", "../base/pkg/a.py", "/base/pkg/a.py"]
+)
+def test_a_row_that_leads_in_is_named_plainly(path: str) -> None:
+    record = _record(f"{path},{HASH},6\n")
+    assert record.paths() == ["pkg/a.py"]
+    entry = record.entry("pkg/a.py")
+    assert entry is not None
+    assert entry.matches(DATA) is True
+
+
+def test_a_backslash_is_a_separator_only_where_that_leads_to_a_file(packages: Path) -> None:
+    (packages / "pkg").mkdir()
+    (packages / "pkg" / "a.py").write_bytes(DATA)
+    (packages / "odd\\name.py").write_bytes(DATA)
+    record = Record(str(packages), None, data=b"pkg\\a.py,,\nodd\\name.py,,\nno\\where.py,,\n")
+    assert record.paths() == ["pkg/a.py", "odd\\name.py", "no\\where.py"]
+
+
+@pytest.mark.parametrize(
+    ("field", "fault"),
+    [
+        (HASH, None),
+        ("", None),
+        ("md5=abc", None),
+        ("whirlpool=abc", None),
+        (HASH[:20], "has a damaged sha256 hash for it"),
+        ("sha512=", "has a damaged sha512 hash for it"),
+    ],
+)
+def test_what_is_wrong_with_a_row(field: str, fault: str | None) -> None:
+    entry = _record(f"a.py,{field},6\n").entry("a.py")
+    assert entry is not None
+    assert entry.fault == fault
+
+
+def test_rows_with_different_algorithms_contradict_each_other() -> None:
+    record = _record(f"a.py,{HASH},6\na.py,{record_hash(DATA, 'sha512')},6\n")
+    entry = record.entry("a.py")
+    assert entry is not None
+    assert entry.fault == "lists it more than once, with different hashes"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from patchkit.errors import SiteError
+from patchkit.state import fs
 from patchkit.state.bytecode import default_prefixes, remove_stale, stale_bytecode
 from patchkit.state.ledger import Ledger
 from patchkit.state.transaction import Change, commit
@@ -93,3 +95,68 @@ def test_bytecode_where_nobody_looked_is_stale_by_its_time_as_well(tmp_path: Pat
     os.utime(source, ns=(second * 10**9, second * 10**9 + 5))
     commit(str(tmp_path), [Change("mod.py", str(source), b"old", b"new")], Ledger(), {"command": "test"})
     assert source.stat().st_mtime_ns == (second + 1) * 10**9
+
+
+def pyc(path: Path, flags: int) -> Path:
+    """A file with the header of PEP 552."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"mgc\n" + flags.to_bytes(4, "little") + bytes(8) + b"code")
+    return path
+
+
+def test_a_directory_is_no_bytecode(tmp_path: Path) -> None:
+    (tmp_path / "__pycache__" / "a.cpython-311.pyc").mkdir(parents=True)
+    assert remove_stale(str(tmp_path / "a.py"), pycache_prefixes=[]) == []
+
+
+def test_a_link_among_the_bytecode_goes_alone(tmp_path: Path) -> None:
+    outside = pyc(tmp_path / "elsewhere.pyc", 1)
+    (tmp_path / "pkg" / "__pycache__").mkdir(parents=True)
+    link = tmp_path / "pkg" / "__pycache__" / "a.cpython-311.pyc"
+    link.symlink_to(outside)
+    assert remove_stale(str(tmp_path / "pkg" / "a.py"), pycache_prefixes=[]) == [str(link)]
+    assert outside.exists()
+
+
+@pytest.mark.parametrize(("flags", "trusted"), [(0, False), (3, False), (1, True)])
+def test_what_lies_behind_a_linked_cache_stays(tmp_path: Path, flags: int, trusted: bool) -> None:
+    source = tmp_path / "pkg" / "a.py"
+    touch(source)
+    cached = pyc(tmp_path / "elsewhere" / "a.cpython-311.pyc", flags)
+    (tmp_path / "pkg" / "__pycache__").symlink_to(cached.parent, target_is_directory=True)
+    if trusted:
+        with pytest.raises(SiteError, match=r"instead of the new a.py.*is a link to .*elsewhere") as caught:
+            remove_stale(str(source), pycache_prefixes=[])
+        assert (caught.value.code, caught.value.exit_status) == ("bytecode", 5)
+    else:
+        assert remove_stale(str(source), pycache_prefixes=[]) == []
+    assert cached.exists()
+
+
+@pytest.mark.parametrize(("flags", "trusted"), [(0, False), (3, False), (1, True)])
+def test_what_may_not_be_removed_stays_where_python_sees_through_it(tmp_path: Path, flags: int, trusted: bool) -> None:
+    source = tmp_path / "a.py"
+    source.write_bytes(b"old")
+    pyc(tmp_path / "__pycache__" / "a.cpython-311.pyc", flags)
+
+    def refuse(operation: str, path: str, when: str) -> None:
+        if operation == "unlink" and path.endswith(".pyc"):
+            raise PermissionError(13, "Permission denied")
+
+    with fs.observed(refuse):
+        if trusted:
+            with pytest.raises(SiteError) as caught:
+                commit(str(tmp_path), [Change("a.py", str(source), b"old", b"new")], Ledger(), {"command": "test"})
+            assert caught.value.code == "bytecode"
+        else:
+            commit(str(tmp_path), [Change("a.py", str(source), b"old", b"new")], Ledger(), {"command": "test"})
+    assert source.read_bytes() == (b"old" if trusted else b"new")
+
+
+def test_the_legacy_place_counts_once_the_source_is_gone(tmp_path: Path) -> None:
+    source, beside = tmp_path / "a.py", pyc(tmp_path / "a.pyc", 0)
+    touch(source)
+    assert stale_bytecode(str(source), pycache_prefixes=[], legacy=True) == []
+    source.unlink()
+    assert stale_bytecode(str(source), pycache_prefixes=[]) == []
+    assert stale_bytecode(str(source), pycache_prefixes=[], legacy=True) == [str(beside)]

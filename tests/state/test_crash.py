@@ -290,4 +290,104 @@ def test_a_copy_that_is_lost_before_the_rollback(tmp_path: Path) -> None:
         recover(str(tmp_path))
     assert caught.value.code == "corrupt"
     assert caught.value.hint is not None
-    assert "pip install --force-reinstall --no-deps pkg==1.0, and run the command again" in caught.value.hint
+    again = f"pip install --target {tmp_path} --upgrade --no-deps --no-cache-dir pkg==1.0"
+    assert f"{again}, and run the command again" in caught.value.hint
+
+
+def stopped_behind_the_last_file(site: Site, count: Path) -> None:
+    """Every file is replaced, and the ledger is not."""
+    steps = steps_of(count)
+    ledger = next(n for n, (operation, path) in enumerate(steps, 1) if path.endswith("ledger.json.tmp"))
+    with contextlib.suppress(Crash):
+        site.commit(Stop(ledger, "before"))
+    assert site.now() == site.after
+
+
+class FullDisk:
+    """From the moment in which the ledger would be written, the files in ``home`` may take no byte more than then."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.limit: int | None = None
+
+    def used(self) -> int:
+        return sum(os.lstat(path).st_size for path in self.home.rglob("*") if not path.is_dir())
+
+    def __call__(self, operation: str, path: str, when: str) -> None:
+        if when == "before" and operation in ("write", "append"):
+            if path.endswith("ledger.json.tmp"):
+                self.limit = self.used()
+            if self.limit is not None and self.used() >= self.limit:
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+
+
+def test_a_disk_that_is_full_at_the_last_moment(tmp_path: Path) -> None:
+    """Putting files back takes room: it is made of what the command itself had taken."""
+    site = build(tmp_path)
+    with pytest.raises(SiteError) as raised:
+        site.commit(FullDisk(site.home))
+    assert raised.value.code == "no-space"
+    assert raised.value.message.endswith("; everything was put back as it was")
+    assert assert_whole(site) == "old"
+
+
+@pytest.mark.parametrize("damage", ["lost", "other bytes"])
+def test_a_copy_that_cannot_be_used_keeps_no_other_file_from_going_back(tmp_path: Path, damage: str) -> None:
+    """Nothing but the very bytes is written back; once the copy is there again, the rest follows."""
+    site = build(tmp_path / "site")
+    stopped_behind_the_last_file(site, tmp_path / "count")
+    blob = site.home / ".patchkit" / "blobs" / sha(b"b = 1\r\n")
+    blob.unlink() if damage == "lost" else blob.write_bytes(b"b = 7\r\n")
+    with pytest.raises(SiteError) as raised:
+        recover(str(site.home))
+    assert raised.value.code == "corrupt"
+    assert str(blob) in raised.value.message
+    assert site.now() == {**site.before, "pkg/b.py": site.after["pkg/b.py"]}
+    assert pending(str(site.home))
+    blob.write_bytes(b"b = 1\r\n")
+    done = recover(str(site.home))
+    assert done is not None
+    assert done.outcome == "rolled-back"
+    assert site.now() == site.before
+    assert site.strays() == []
+
+
+def test_a_site_that_is_moved_before_it_is_taken_back(tmp_path: Path) -> None:
+    site = build(tmp_path / "site")
+    stopped_behind_the_last_file(site, tmp_path / "count")
+    moved = site._replace(home=tmp_path / "elsewhere")
+    site.home.rename(moved.home)
+    recover(str(moved.home))
+    assert assert_whole(moved) == "old"
+    assert not (moved.home / "pkg/new").exists()
+
+
+def test_tidying_up_that_fails_is_told(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path / "count")
+    site = build(tmp_path / "site")
+    ledger = next(n for n, step in enumerate(steps, 1) if step[0] == "replace" and step[1].endswith("ledger.json"))
+    with contextlib.suppress(Crash):
+        site.commit(Stop(ledger, "after"))
+
+    def hook(operation: str, path: str, when: str) -> None:
+        if operation == "unlink" and path.endswith("journal.json"):
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    with fs.observed(hook), pytest.raises(SiteError) as raised:
+        recover(str(site.home))
+    assert (raised.value.code, pending(str(site.home))) == ("io", True)
+    done = recover(str(site.home))
+    assert done is not None
+    assert done.outcome == "finished"
+    assert assert_whole(site) == "new"
+
+
+def test_nothing_half_written_is_left_of_the_ledger(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path / "count")
+    site = build(tmp_path / "site")
+    torn = next(n for n, step in enumerate(steps, 1) if step[0] == "fsync" and step[1].endswith("ledger.json.tmp"))
+    with contextlib.suppress(Crash):
+        site.commit(Stop(torn, "before"))
+    assert (site.home / ".patchkit" / "ledger.json.tmp").exists()
+    recover(str(site.home))
+    assert assert_whole(site) == "old"

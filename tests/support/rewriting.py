@@ -7,9 +7,9 @@ from patchkit.edit.matcher import find_pattern
 from patchkit.edit.outline import Outline
 from patchkit.edit.parse import Parse
 from patchkit.edit.pattern import compile_pattern
-from patchkit.edit.proof import lay, prove
+from patchkit.edit.proof import prove
 from patchkit.edit.rewrite import rewrite_all
-from patchkit.edit.source import Source
+from patchkit.edit.source import Source, lay
 from patchkit.edit.spans import Span
 from patchkit.model.patch import Action
 

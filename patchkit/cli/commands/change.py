@@ -87,7 +87,7 @@ def run_revert(arguments: Namespace) -> int:
         # Before a byte is written: whoever sees with horror what goes can still stop it, or read it here.
         for item in discarded:
             output.note(f"{item.path}: the edits made by hand here are discarded:")
-            output.diff(_discarded_diff([item]))
+            output.diff(_discarded_diff([item], exact=True))
         output.flush()
 
     outcome = revert_site(
@@ -194,20 +194,20 @@ def _patch_json(patch: PatchResult) -> dict[str, object]:
 
 
 def _show_diff(output: Output, files: list[FileResult]) -> None:
-    text = _diff_text(files)
+    text = _diff_text(files, exact=True)
     if text:
         output.line()
         output.diff(text)
 
 
-def _discarded_diff(discarded: Sequence[Discarded]) -> str:
+def _discarded_diff(discarded: Sequence[Discarded], *, exact: bool = False) -> str:
     """From the bytes that were edited by hand to the result."""
     from patchkit.ops.inspect import unified
 
-    return "".join(unified(item.path, item.before, item.after) for item in discarded)
+    return "".join(unified(item.path, item.before, item.after, exact=exact) for item in discarded)
 
 
-def _diff_text(files: list[FileResult]) -> str:
+def _diff_text(files: list[FileResult], *, exact: bool = False) -> str:
     from patchkit.ops.inspect import unified
 
-    return "".join(unified(file.path, file.before, file.after) for file in files)
+    return "".join(unified(file.path, file.before, file.after, exact=exact) for file in files)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
+
+if TYPE_CHECKING:
+    from patchkit.ops.doctor import Fact
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "red"}
 
@@ -21,6 +25,7 @@ def configure_doctor(parser: ArgumentParser) -> None:
 def run_doctor(arguments: Namespace) -> int:
     """Diagnose the site; 1 when there is a problem."""
     from patchkit import __version__
+    from patchkit.ops.check import GLANCE_SECONDS, steady
     from patchkit.ops.doctor import diagnose
     from patchkit.ops.session import mend
 
@@ -30,7 +35,12 @@ def run_doctor(arguments: Namespace) -> int:
     for notice in mended.notices:
         output.note(notice)
     catalog = catalog_of(arguments)
-    facts = diagnose(site, catalog, waiting=mended.waiting, deep=arguments.deep, progress=output.status)
+
+    def look() -> list[Fact]:
+        return diagnose(site, catalog, waiting=mended.waiting, deep=arguments.deep, progress=output.status)
+
+    # A deep look takes long, and is not begun again for every command that comes by.
+    facts = look() if arguments.deep else steady(site, look, quiet=GLANCE_SECONDS)
     output.clear_status()
     own = f"patchkit {__version__} on Python {sys.version.split()[0]}"
     output.line(own)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
 from patchkit.errors import PatchkitError, UsageError
+from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
+    from patchkit.ops.inspect import FileDifference
 
 _STYLES = {
     "applied": "green",
@@ -29,6 +31,7 @@ def configure_list(parser: ArgumentParser) -> None:
 
 def run_list(arguments: Namespace) -> int:
     """List the patches."""
+    from patchkit.ops.check import GLANCE_SECONDS, steady
     from patchkit.ops.homes import Homes
     from patchkit.ops.inspect import list_patches
     from patchkit.ops.session import mend_all
@@ -36,14 +39,14 @@ def run_list(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     mend_all(site, output.note)
-    listed = list_patches(Homes(site), catalog_of(arguments))
+    catalog = catalog_of(arguments)
+    listed = steady(site, lambda: list_patches(Homes(site), catalog), quiet=GLANCE_SECONDS)
     recorded = {item.site for item in listed if item.state in ("applied", "drifted")}
     width = max((len(item.name) for item in listed), default=0)
     for item in listed:
         mark = "  [wanted]" if item.wanted else ""
-        head = (
-            f"{output.paint(item.name.ljust(width), 'bold')}  {output.paint(item.state.ljust(10), _STYLES[item.state])}"
-        )
+        name = output.paint(visible(item.name).ljust(width), "bold")
+        head = f"{name}  {output.paint(item.state.ljust(10), _STYLES[item.state])}"
         where = f"  in {item.site}" if len(recorded) > 1 and item.site in recorded else ""
         output.line(f"{head}  {item.requirement}{mark}{where}".rstrip())
         if item.summary:
@@ -146,6 +149,7 @@ def configure_diff(parser: ArgumentParser) -> None:
 
 def run_diff(arguments: Namespace) -> int:
     """Show what the site differs by."""
+    from patchkit.ops.check import GLANCE_SECONDS, steady
     from patchkit.ops.homes import Homes
     from patchkit.ops.inspect import differences, unified
     from patchkit.ops.session import mend_all
@@ -153,8 +157,12 @@ def run_diff(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     mend_all(site, output.note)
-    homes = Homes(site)
-    found = differences(homes, [arguments.name] if arguments.name else [])
+
+    def look() -> tuple[Homes, list[FileDifference]]:
+        homes = Homes(site)
+        return homes, differences(homes, [arguments.name] if arguments.name else [])
+
+    homes, found = steady(site, look, quiet=GLANCE_SECONDS)
     several = len({item.site for item in found}) > 1
     if not any(workspace.ledger.patches for workspace in homes.all()):
         output.note("no patch is applied: there is nothing to compare")
@@ -165,7 +173,7 @@ def run_diff(arguments: Namespace) -> int:
             output.note(f"{item.path}: holds edits made by hand as well")
         if several:
             output.note(f"{item.path}: in {item.site}")
-        output.diff(unified(item.path, item.pristine, item.current))
+        output.diff(unified(item.path, item.pristine, item.current, exact=True))
     output.json(
         ok=True,
         site=site_json(site),
@@ -202,14 +210,17 @@ def run_log(arguments: Namespace) -> int:
     if arguments.number is not None:
         events = events[-arguments.number :]
     for event in events:
-        names = " ".join(event.get("patches") or ["-"])
+        patches = event.get("patches")
+        names = " ".join(map(str, patches)) if isinstance(patches, list) and patches else "-"
         files = event.get("files")
         count = f"  {files} file{'s' if files != 1 else ''}" if isinstance(files, int) else ""
         result = event.get("result")
         how = f"  {result}" if result not in (None, "done") else ""
         command = str(event.get("command")).ljust(8)
         where = f"  in {event['site']}" if several else ""
-        output.line(f"{event.get('time')}  {command} {names}{count}{how}  {event.get('user') or ''}".rstrip() + where)
+        # One line each, whatever somebody wrote into the log.
+        text = f"{event.get('time')}  {command} {names}{count}{how}  {event.get('user') or ''}".rstrip() + where
+        output.line(visible(text))
     if not events:
         output.line(f"nothing was done to {site.home} yet")
     output.json(ok=True, site=site_json(site), events=events)

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from patchkit.cli.context import catalog_of
 from patchkit.cli.output import Output
+from patchkit.visible import visible
 
 
 def configure_lint(parser: ArgumentParser) -> None:
@@ -31,7 +32,8 @@ def run_lint(arguments: Namespace) -> int:
     findings = [finding for path in paths for finding in lint_file(path)]
     for finding in findings:
         style = "red" if finding.level == "error" else "yellow"
-        where = finding.path if finding.line is None else f"{finding.path}:{finding.line}"
+        path = visible(finding.path)
+        where = path if finding.line is None else f"{path}:{finding.line}"
         # A loader's message already begins with its place.
         message = finding.message.removeprefix(f"{where}: ")
         key = f" {finding.key}:" if finding.key and not message.startswith(finding.key) else ""
