@@ -1,0 +1,243 @@
+"""Patch files, projects and sites made to harm: every one ends soon, with an error that names the place."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.bench import Bench
+
+ROOT = Path(__file__).resolve().parents[2]
+EDIT = '[[edit]]\nfile = "demo/core.py"\n'
+SWAP = f'{EDIT}find = "y = x + x"\nreplace = "y = 2 * x"\n'
+MEMORY = 3 << 30
+PROCESSOR_SECONDS = 20  # some take five on a machine with nothing else to do; without their bounds, minutes or for ever
+
+
+def bounded(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A command line in a process of its own, which the system ends when it takes too much."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
+
+    command = [sys.executable, "-m", "patchkit", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=environment, preexec_fn=limit, timeout=300, check=False
+    )
+
+
+def dots(count: int) -> str:
+    return ".".join(["a"] * count)
+
+
+#: Body of the patch file, and what the error says.
+LARGE = {
+    "too-large": ("# " + "x" * (8 << 20), "is larger than 8 MB"),
+    "dotted-key": (f"{dots(1_000_000)} = 1", "a key of more than 16 dotted parts"),
+    "dotted-header": (f"[{dots(1_000_000)}]", "a key of more than 16 dotted parts"),
+    "quoted-dots": ("'a'" + ' . "b"' * 100_000 + " = 1", "a key of more than 16 dotted parts"),
+    "arrays": ("x = " + "[" * 1_000_000, "nested too deeply"),
+    "inline-tables": ("x = " + "{a=" * 100_000, "nested too deeply"),
+    "keys": ("".join(f"k{i} = 1\n" for i in range(300_000)), 'unknown key "k0"'),
+    "tables": ("[[edit]]\n" * 200_000, 'edit 1: required key "file" is missing'),
+    "one-key": ("k" * 5_000_000 + " = 1", "unknown key"),
+    "twice": ("a = 1\n" * 300_000, "a: is set twice, first on line 7"),
+    "digits": ("x = " + "9" * 1_000_000, "an integer of more than 64 bits"),
+    "hex": (f"{SWAP}count = 0x{'f' * 100_000}\n", "found an integer of more than 64 bits"),
+    "versions": (f'{SWAP}versions = ">={",>=".join(map(str, range(100_000)))}"\n', "is longer than 1000 characters"),
+    "items": (f"[[edit]]\nadd_import = [{'1,' * 500_000}]\n", "add_import: item 1: expected a string"),
+    "pattern": (f'{EDIT}match = "{"x = 1; " * 100_000}"\nreplace = "y"\n', "longer than 100,000 characters"),
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_a_large_patch_file_ends_with_an_error(bench: Bench, case: str) -> None:
+    body, expected = LARGE[case]
+    path = bench.patch("large", body)
+    done = bounded("lint", str(path), cwd=bench.root)
+    assert done.returncode == 1, (done.returncode, done.stderr[-500:])
+    assert expected in done.stdout
+    assert len(done.stdout) < 50_000
+    assert "Traceback" not in done.stderr
+
+
+def test_no_more_than_a_hundred_problems_are_told(bench: Bench) -> None:
+    path = bench.patch("many", "".join(f"k{i} = 1\n" for i in range(500)))
+    run = bench("--json", "apply", str(path))
+    assert len(run.error["problems"]) == 100
+    assert run.error["hint"] == "only the first 100 problems are shown; correct them and look again"
+
+
+def test_an_anchor_of_a_million_lines(bench: Bench) -> None:
+    lines = "x = 1\n" * 1_000_000
+    path = bench.patch("lines", f"{EDIT}find = '''\n{lines}'''\nreplace = ''\n")
+    assert bounded("lint", str(path), cwd=bench.root).returncode == 0
+    done = bounded("--site", str(bench.site), "apply", str(path), cwd=bench.root)
+    assert (done.returncode, "`find` matches nowhere" in done.stderr) == (4, True)
+
+
+BOMBS = {
+    "brackets": "x = " + "[" * 20_000 + "]" * 20_000,
+    "minus": "x = " + "- " * 20_000 + "1",
+    "lambda": "x = " + "lambda: " * 10_000 + "1",
+    "attributes": "x = a" + ".b" * 40_000,
+    "sum": "x = " + "a + " * 20_000 + "a",
+    "elif": "if x: pass\n" + "elif x: pass\n" * 5_000,
+    "indents": "".join(" " * i + "if x:\n" for i in range(200)) + " " * 200 + "pass\n",
+    "f-string": "x = f'{a:" + "{a:" * 100 + "}" * 100 + "}'",
+    "integer": "x = " + "9" * 50_000,
+    "decorators": "@a\n" * 10_000 + "def f(): pass\n",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_parser_bomb_in_pattern_template_and_target(bench: Bench, bomb: str) -> None:
+    text = json.dumps(BOMBS[bomb])
+    patterns = bench.patch("pattern", f'{EDIT}match = {text}\nreplace = "y"\n')
+    template = bench.patch("template", f'{EDIT}match = "y = x + x"\nreplace = {text}\n')
+    site = ["--site", str(bench.site)]
+    for path in (patterns, template):
+        done = bounded(*site, "apply", str(path), "--dry-run", cwd=bench.root)
+        assert done.returncode in (0, 2, 4), (done.returncode, done.stderr[-300:])
+        assert len(done.stderr) < 20_000
+    bench.install("1.0", {"demo/__init__.py": "", "demo/core.py": f"y = x + x\n{BOMBS[bomb]}\n"})
+    for number, anchor in enumerate(("match", "find")):
+        path = bench.patch(f"target-{number}", f'{EDIT}{anchor} = "y = x + x"\nreplace = "y = 2 * x"\n')
+        done = bounded(*site, "apply", str(path), "--dry-run", cwd=bench.root)
+        assert done.returncode in (0, 4), (done.returncode, done.stderr[-300:])
+
+
+def test_a_pattern_whose_parts_stand_often_in_one_long_line(bench: Bench) -> None:
+    """The explanation once searched with a regular expression that took time with the fifth power of the line."""
+    line = "x = f(" + ", ".join("a" for _ in range(10_000)) + ")\nzz = 1\n"
+    bench.install("1.0", {"demo/__init__.py": "", "demo/core.py": line})
+    pattern = '"f($$$A, a, $$$B, a, $$$C, a, $$$D, zz)"'
+    path = bench.patch("often", f'{EDIT}match = {pattern}\nreplace = "y"\n')
+    done = bounded("--site", str(bench.site), "apply", str(path), cwd=bench.root)
+    assert (done.returncode, "matches nowhere" in done.stderr) == (4, True)
+
+
+def special(folder: Path, suffix: str) -> None:
+    os.mkfifo(folder / f"pipe{suffix}")
+    (folder / f"folder{suffix}").mkdir()
+    (folder / f"zero{suffix}").symlink_to("/dev/zero")
+    (folder / f"loop{suffix}").symlink_to(f"loop{suffix}")
+    listening = socket.socket(socket.AF_UNIX)
+    before = os.getcwd()
+    os.chdir(folder)  # the path of a socket may have a hundred characters
+    try:
+        listening.bind(f"socket{suffix}")
+    finally:
+        os.chdir(before)
+        listening.close()
+
+
+def test_patch_files_that_are_no_files(bench: Bench) -> None:
+    special(bench.patches, ".toml")
+    done = bounded("--patches", str(bench.patches), "lint", cwd=bench.root)
+    assert done.returncode == 1
+    assert done.stdout.count("cannot be read: ") == 5
+    assert "pipe.toml: error: cannot be read: not a regular file" in done.stdout
+    options = ["--site", str(bench.site), "--patches", str(bench.patches)]
+    assert bounded(*options, "list", cwd=bench.root).returncode == 0
+    for name in ("pipe", "zero", "folder", "loop", "socket"):
+        for given in (name, str(bench.patches / f"{name}.toml")):
+            assert bounded(*options, "apply", given, cwd=bench.root).returncode == 2, given
+
+
+@pytest.mark.parametrize("kind", ["pipe", "zero"])
+@pytest.mark.parametrize("name", ["pyproject.toml", "ledger.json", "journal.json", "log.jsonl", "lock"])
+def test_records_and_projects_that_are_no_files(bench: Bench, kind: str, name: str) -> None:
+    folder = bench.root / "work" if name == "pyproject.toml" else bench.site / ".patchkit"
+    folder.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to("/dev/zero")
+    bench.patch("swap", SWAP)
+    for command in (["check"], ["log"], ["apply", "swap", "--dry-run"]):
+        options = ["--site", str(bench.site), "--patches", str(bench.patches)]
+        done = bounded(*options, *command, cwd=bench.root / "work")
+        assert done.returncode in (0, 1, 5), (command, done.returncode, done.stderr[-300:])
+
+
+@pytest.mark.parametrize("name", ["x.pth", "sitecustomize.py", "json.py", "json/__init__.py", "conftest.py"])
+def test_nothing_is_added_that_runs_by_itself(bench: Bench, name: str) -> None:
+    path = bench.patch("add", f'[[add]]\nfile = "{name}"\ncontent = "import os"\n')
+    run = bench("apply", str(path))
+    assert (run.status, "to add it to; its packages: demo" in run.err) == (4, True)
+    assert not (bench.site / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("demo/__pycache__/core.cpython-311.pyc", "is compiled code, or its place"),
+        ("demo/core.cpython-311-x86_64-linux-gnu.so", "is compiled code"),
+        ("demo/core.PYC", "is compiled code"),
+        ("~/x.py", "begins with ~"),
+        ("demo/\u200bcore.py", "invisible character"),
+        ("demo/a\u202eb.py", "control character"),
+        ("demo/../../bin/x", "leads out of the distribution"),
+        (".PATCHKIT/ledger.json", "patchkit's own records"),
+        ("demo-1.0.DIST-INFO/RECORD", "the installer's records"),
+        ("demo\\..\\x.py", "backslash"),
+        ("C:x.py", "drive letter"),
+    ],
+)
+@pytest.mark.parametrize("table", ["edit", "add"])
+def test_paths_that_no_patch_may_name(bench: Bench, name: str, reason: str, table: str) -> None:
+    rest = 'content = ""' if table == "add" else 'find = "a"\nreplace = "b"'
+    path = bench.patch("path", f"[[{table}]]\nfile = {json.dumps(name)}\n{rest}\n")
+    run = bench("apply", str(path))
+    assert run.status == 2
+    assert f"path.toml:8: {table} 1: file: " in run.err
+    assert reason in run.err
+
+
+def test_lint_warns_of_code_that_cannot_be_seen(bench: Bench) -> None:
+    """Trojan Source, CVE-2021-42574."""
+    evil = 'access = "user\\u202e \\u2066# Check\\u2069 \\u2066"'
+    path = bench.patch("trojan", f"{EDIT}find = \"y = x + x\"\nreplace = '''{evil}'''\n")
+    path.write_text(path.read_text().replace("\\u202e", "\u202e").replace("\\u2066", "\u2066"), encoding="utf-8")
+    run = bench("lint", str(path), "--strict")
+    assert run.status == 1
+    assert "replace: writes U+202E, which cannot be seen and may show code otherwise than it runs" in run.out
+    added = bench.patch("added", '[[add]]\nfile = "demo/new.py"\ncontent = "x = 1  # \\u2066"\n')
+    assert "content: writes U+2066" in bench("lint", str(added)).out
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1", "cp037"])
+def test_patch_files_in_another_encoding(bench: Bench, encoding: str) -> None:
+    path = bench.patch("é".encode("ascii", "ignore").decode() or "enc", SWAP + "# é\n")
+    path.write_bytes(path.read_text(encoding="utf-8").encode(encoding))
+    run = bench("lint", str(path))
+    assert run.status == 1
+    assert "UTF-8" in run.out or "not valid TOML" in run.out
+
+
+def test_nothing_of_patch_project_or_site_is_executed(bench: Bench, tmp_path: Path) -> None:
+    """`lint`, `list`, `show`, `apply`, `check` and `revert` with code at every place that Python would run it."""
+    mark = tmp_path / "executed"
+    code = f"open({str(mark)!r}, 'a').write('x')\n"
+    bench.install("1.0", {"demo/__init__.py": code, "demo/core.py": code + "y = x + x\n"})
+    for name in ("sitecustomize.py", "usercustomize.py", "conftest.py"):
+        (bench.site / name).write_text(code)
+        (bench.root / "work" / name).write_text(code)
+    (bench.site / "evil.pth").write_text(f"import os; {code}")
+    info = bench.site / "demo-1.0.dist-info"
+    (info / "entry_points.txt").write_text("[patchkit.patches]\nevil = demo\n")
+    bench.patch("swap", SWAP)
+    for command in (["lint"], ["list"], ["show", "swap"], ["apply", "swap"], ["check"], ["diff"], ["revert", "swap"]):
+        options = ["--site", str(bench.site), "--patches", str(bench.patches)]
+        done = bounded(*options, *command, cwd=bench.root / "work")
+        assert done.returncode == 0, (command, done.stderr)
+    assert not mark.exists()
