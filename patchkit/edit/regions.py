@@ -8,12 +8,14 @@ are never placed by similarity, only where both scripts say, and everything else
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TypeVar
 
 from patchkit.edit.source import ByteSplice
 from patchkit.tuples import NamedTuple
 
 Script = tuple[ByteSplice, ...]
+Line = TypeVar("Line", bound=Hashable)
 
 _COMPARISONS = 250_000
 """Pairs of equal lines that difflib may look at in one gap (about 25 ms); beyond, the gap is one hunk."""
@@ -125,11 +127,7 @@ def _overlaid(length: int, *scripts: Script) -> bytes:
 
 
 def diff_script(old: bytes, new: bytes) -> Script:
-    """The changes from ``old`` to ``new``, line by line, each narrowed to the bytes that differ.
-
-    Lines that occur once on either side are matched first (longest rising run); difflib compares what lies between
-    them, unless that would take long: then it is one hunk.
-    """
+    """The changes from ``old`` to ``new``, by :func:`line_hunks`, each narrowed to the bytes that differ."""
     if old == new:
         return ()
     head = _common_head(old, new)
@@ -143,7 +141,7 @@ def diff_script(old: bytes, new: bytes) -> Script:
     for line in a:
         starts.append(starts[-1] + len(line))
     out = []
-    for a_low, a_high, b_low, b_high in _hunks(a, b):
+    for a_low, a_high, b_low, b_high in line_hunks(a, b):
         before, after = b"".join(a[a_low:a_high]), b"".join(b[b_low:b_high])
         same = _common_head(before, after)
         rest = _common_tail(before[same:], after[same:])
@@ -176,8 +174,12 @@ def _common_tail(a: bytes, b: bytes) -> int:
     return low
 
 
-def _hunks(a: list[bytes], b: list[bytes]) -> Iterator[tuple[int, int, int, int]]:
-    """The line ranges that differ: ``a[0]:a[1]`` became ``b[2]:b[3]``."""
+def line_hunks(a: Sequence[Line], b: Sequence[Line]) -> Iterator[tuple[int, int, int, int]]:
+    """The line ranges that differ: ``a[0]:a[1]`` became ``b[2]:b[3]``, in order, none touching the next.
+
+    Lines that occur once on either side are matched first (longest rising run); difflib compares what lies between
+    them, unless that would take long: then it is one hunk.
+    """
     at_a = at_b = 0
     for next_a, next_b in [*_anchors(a, b), (len(a), len(b))]:
         low_a, low_b, high_a, high_b = at_a, at_b, next_a, next_b
@@ -190,7 +192,7 @@ def _hunks(a: list[bytes], b: list[bytes]) -> Iterator[tuple[int, int, int, int]
         at_a, at_b = next_a + 1, next_b + 1
 
 
-def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
+def _anchors(a: Sequence[Line], b: Sequence[Line]) -> list[tuple[int, int]]:
     """Lines that occur once on each side, thinned to the longest run that rises on both (patience diff)."""
     once_a, once_b = _once(a), _once(b)
     pairs = [(index, once_b[line]) for line, index in once_a.items() if line in once_b]
@@ -210,19 +212,19 @@ def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
     return run[::-1]
 
 
-def _once(lines: list[bytes]) -> dict[bytes, int]:
+def _once(lines: Sequence[Line]) -> dict[Line, int]:
     """The lines that occur once, with their index, in order."""
-    seen: dict[bytes, int] = {}
+    seen: dict[Line, int] = {}
     for index, line in enumerate(lines):
         seen[line] = -1 if line in seen else index
     return {line: index for line, index in seen.items() if index >= 0}
 
 
 def _gap(
-    a: list[bytes], b: list[bytes], low_a: int, high_a: int, low_b: int, high_b: int
+    a: Sequence[Line], b: Sequence[Line], low_a: int, high_a: int, low_b: int, high_b: int
 ) -> Iterator[tuple[int, int, int, int]]:
     """The hunks of a gap between two anchors."""
-    counts: dict[bytes, int] = {}
+    counts: dict[Line, int] = {}
     for line in b[low_b:high_b]:
         counts[line] = counts.get(line, 0) + 1
     equal = sum(counts.get(line, 0) for line in a[low_a:high_a])

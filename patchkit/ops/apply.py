@@ -24,7 +24,8 @@ from patchkit.ops.outcome import (
     unwitnessed_notes,
 )
 from patchkit.ops.session import opened
-from patchkit.ops.workspace import StackFiles, Workspace
+from patchkit.ops.stacks import StackFiles
+from patchkit.ops.workspace import Workspace
 from patchkit.runtime.ledger import installed
 from patchkit.site.distribution import Distribution
 from patchkit.site.environment import Site, ledger_homes, looks_odd

@@ -16,7 +16,8 @@ from patchkit.edit.plan import PatchPlan, plan_patch
 from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitError, PlanError, SiteError
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
-from patchkit.ops.workspace import FileStack, StackFiles, Workspace, digest
+from patchkit.ops.stacks import FileStack, StackFiles
+from patchkit.ops.workspace import Workspace, digest
 from patchkit.runtime.ledger import key_of
 from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.errors import GuardError, PatchkitError, PlanError, SiteError
+from patchkit.errors import SiteError
 from patchkit.runtime.ledger import file_path, installed, sha256_hex
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
-from patchkit.site.guard import version_matches
-from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file
+from patchkit.site.paths import ResolvedFile
 from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, Ledger, PatchEntry, Stat
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from patchkit.edit.plan import FilePlan
     from patchkit.model.patch import Patch
     from patchkit.site.record import Entry
 
@@ -46,32 +44,6 @@ class Pristine(NamedTuple):
     mtime_ns: int
 
 
-class FileStack:
-    """One file with the patches laid on it, in order. ``pristine`` is None for a file that a patch adds.
-
-    ``adopted`` are the directories (as keys, outermost first) of a file that was there already, as added, and that no
-    RECORD knows: they go with it.
-    """
-
-    def __init__(
-        self, key: str, path: str, absolute: str, distribution: Distribution, pristine: Pristine | None
-    ) -> None:
-        self.key = key
-        self.path = path
-        self.absolute = absolute
-        self.distribution = distribution
-        self.pristine = pristine
-        self.adopted: tuple[str, ...] = ()
-        self.layers: list[tuple[str, FilePlan]] = []
-
-    @property
-    def data(self) -> bytes | None:
-        """The bytes with every layer on."""
-        if self.layers:
-            return self.layers[-1][1].after
-        return None if self.pristine is None else self.pristine.data
-
-
 class Workspace:
     """A site opened for one command.
 
@@ -79,6 +51,7 @@ class Workspace:
     ``fetch`` is told of a download when pristine bytes may be taken from the released wheel; None: they may not.
     ``suspects`` are patches that may be on a file although the ledger does not say so (it was deleted, perhaps).
     ``find_patch`` gives the file of a patch by its name, where the ledger's copy of it is lost.
+    ``originals`` are pristine bytes by path that the caller has, for files that were edited by hand.
     ``recovered`` is what the ledger had lost and was found again, by SHA-256: a commit puts it back.
     """
 
@@ -89,6 +62,7 @@ class Workspace:
         self.suspects: Sequence[Patch] = ()
         self.find_patch: Callable[[str], str | None] | None = None
         self.recovered: dict[str, bytes] = {}
+        self.originals: Mapping[str, bytes] = {}
         self.ledger = Ledger.load(site.home)
         self._current: dict[str, bytes | None] = {}
         self._distributions: dict[str, Distribution | None] = {}
@@ -220,6 +194,11 @@ class Workspace:
                 code="missing",
                 hint=f"install it again: `{distribution.reinstall}`",
                 details={"path": resolved.path},
+            )
+        given = self.originals.get(resolved.path)
+        if given is not None and (recorded is None or recorded.matches(given) is not False):
+            return self._as_it_is(resolved.absolute, current, "none" if witness is None else "record", None)._replace(
+                data=given
             )
         if witness is None and fault is None and self.entry_in_force(resolved.key) is None:
             # Nothing tells what this install put there, and patchkit has not written to it.
@@ -363,130 +342,6 @@ def _read(path: str) -> bytes | None:
             return file.read()
     except OSError:
         return None
-
-
-class StackFiles:
-    """The files of one distribution, as the patch under plan finds them (``patchkit.edit.plan.Files``)."""
-
-    def __init__(self, workspace: Workspace, distribution: Distribution, stacks: dict[str, FileStack]) -> None:
-        self._workspace = workspace
-        self._distribution = distribution
-        self._stacks = stacks
-        self._by_path: dict[str, FileStack] = {
-            stack.path: stack for stack in stacks.values() if stack.distribution.info == distribution.info
-        }
-
-    @property
-    def version(self) -> str:
-        """The installed version."""
-        return self._distribution.version
-
-    def matches(self, specifier: str) -> bool:
-        """Whether the installed version satisfies ``specifier``."""
-        return version_matches(specifier, self._distribution.version)
-
-    def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
-        """The file's bytes with the patches laid so far."""
-        stack = self._by_path.get(path)
-        if stack is None:
-            stack = self.open(path, wanted_by=wanted_by)
-        data = stack.data
-        assert data is not None
-        return data
-
-    def open(self, path: str, *, wanted_by: Callable[[], str]) -> FileStack:
-        """The stack of one of the distribution's files, begun from pristine when it is new here."""
-        if path in self._by_path:
-            return self._by_path[path]
-        try:
-            resolved = resolve_file(self._distribution, path)
-        except (PlanError, SiteError) as error:
-            error.message = f"{wanted_by()}: {error.message}"
-            raise
-        pristine = self._workspace.pristine(resolved, self._distribution)
-        stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, pristine)
-        self._by_path[path] = self._stacks[resolved.key] = stack
-        return stack
-
-    def create(self, path: str, *, wanted_by: Callable[[], str], content: bytes | None = None) -> FileStack:
-        """The stack of a file that a patch adds; it must not exist, unless an earlier apply of ours put it there.
-
-        Whether one did is known from the ledger. Where that was lost, a regular file that no distribution's RECORD
-        lists and that holds exactly ``content`` is adopted: nobody loses anything, and revert removes it, and the
-        directories that no RECORD knows either.
-        """
-        if path in self._by_path:
-            raise PlanError(
-                f"{wanted_by()}: {path} already exists", code="exists", hint="edit it instead", details={"path": path}
-            )
-        absolute = os.path.join(self._distribution.base, *path.split("/"))
-        key = key_of(self._workspace.site, absolute)
-        entry = self._workspace.ledger.files.get(key)
-        adopted: tuple[str, ...] = ()
-        if entry is not None and entry.pristine is None and os.path.lexists(absolute):
-            resolved = ResolvedFile(path, absolute, key, None)
-        else:
-            try:
-                resolved = resolve_added(self._distribution, path)
-            except (PlanError, SiteError) as error:
-                if error.code != "exists" or content is None or not self._adoptable(error, path, absolute, content):
-                    error.message = f"{wanted_by()}: {error.message}"
-                    raise
-                resolved = ResolvedFile(path, absolute, key, None)
-                adopted = self._unlisted_directories(path)
-        stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, None)
-        stack.adopted = adopted
-        self._by_path[path] = self._stacks[resolved.key] = stack
-        return stack
-
-    def _adoptable(self, error: PatchkitError, path: str, absolute: str, content: bytes) -> bool:
-        """Whether the file that is in the way is the one to be added; where not, ``error`` is told what differs."""
-        listed = [one.name for one in owners(self._workspace.site, path, self._distribution.base)]
-        if listed:
-            error.message += f": it is a file of {listed[0]}"
-            return False
-        folder = os.path.realpath(self._distribution.base)
-        direct = os.path.realpath(absolute) == os.path.join(folder, *path.split("/"))
-        if not (direct and os.path.isfile(absolute)):
-            error.message += ", and is no regular file" if direct else ", as a link or behind one"
-            return False
-        found = self._workspace.current(absolute)
-        if found == content:
-            return True
-        assert found is not None
-        first = next((n for n, (a, b) in enumerate(zip(found, content, strict=False)) if a != b), None)
-        at = min(len(found), len(content)) if first is None else first
-        error.message += (
-            f", with other content than the patch adds: {len(found)} bytes, {len(content)} to be added; the first "
-            f"difference is in line {content.count(10, 0, at) + 1}"
-        )
-        error.hint = (
-            "no RECORD lists it: where it is left over from an earlier version of this patch, remove it and apply "
-            f"again (rm {absolute}); else choose another name"
-        )
-        return False
-
-    def _unlisted_directories(self, path: str) -> tuple[str, ...]:
-        """The directories of an adopted file that no path of the distribution lies in, as keys, outermost first."""
-        found: list[str] = []
-        folder = path.rpartition("/")[0]
-        listed = self._distribution.record.paths()
-        while "/" in folder and not any(one.startswith(folder + "/") for one in listed):
-            found.insert(0, key_of(self._workspace.site, os.path.join(self._distribution.base, *folder.split("/"))))
-            folder = folder.rpartition("/")[0]
-        return tuple(found)
-
-    def siblings(self) -> Iterable[tuple[str, bytes]]:
-        """The distribution's Python files, for "it is over there"."""
-        for path in self._distribution.record.files():
-            if path.endswith((".py", ".pyi")):
-                try:
-                    resolved = resolve_file(self._distribution, path)
-                    data = self._workspace.current(resolved.absolute)
-                except (PlanError, SiteError, GuardError):
-                    continue
-                if data is not None:
-                    yield path, data
 
 
 def digest(data: bytes) -> str:

@@ -52,6 +52,20 @@ COMMANDS: dict[str, Command] = {
         "  patchkit diff\n  patchkit diff logits-greedy",
     ),
     "log": Command("inspect", "what was done to the site, and when", "  patchkit log -n 5"),
+    "new": Command("author", "write a patch file to start from", "  patchkit new my-fix requests"),
+    "edit": Command(
+        "author",
+        "make a scratch copy of a distribution, to be edited",
+        "  patchkit edit requests\n  patchkit create my-fix requests --from requests-2.32.3",
+        "Copy the pristine files of a distribution, to change them with any editor.",
+    ),
+    "create": Command(
+        "author",
+        "make a patch of what was edited by hand",
+        "  patchkit create my-fix requests\n  patchkit create my-fix requests --from requests-2.32.3",
+        "Make a patch of what was edited by hand in the site, or in a scratch copy. It is\n"
+        "proved to give the same bytes before it is saved. The site then counts as having\nit applied.",
+    ),
     "lint": Command(
         "lint",
         "check patch files, without a site",
@@ -69,6 +83,7 @@ COMMANDS: dict[str, Command] = {
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("change", ("apply", "revert", "sync")),
     ("look", ("check", "list", "show", "diff", "log")),
+    ("write", ("new", "edit", "create")),
     ("patch files", ("lint", "schema")),
     ("help", ("try", "doctor")),
 )

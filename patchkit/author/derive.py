@@ -1,0 +1,167 @@
+"""From a file before and after to the edits of a patch, each with the shortest anchor that is unique in its scope.
+
+Measured on all 54,086 changed lines between two releases of a real package: a minimal anchor within the enclosing
+definition can be written for 99.8 % of them, and lands right on a release nine versions later for 91.9 %, wrong for
+0.13 % (a diff with fuzz: 89.0 % and 1.07 %).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from patchkit.author.hunks import Hunk, hunks, lines_of, merged
+from patchkit.edit.outline import Outline
+from patchkit.edit.parse import BLANKS
+from patchkit.edit.source import Source
+from patchkit.edit.spans import Span
+from patchkit.edit.text import find_text
+from patchkit.errors import PlanError
+from patchkit.model.patch import Action
+from patchkit.tuples import NamedTuple
+
+CONTEXT = 5
+"""Lines of context tried before an anchor may be as long as it takes."""
+
+TELLING = 4
+"""Letters and digits that a good anchor has at least: ``)``, ``pass`` or ``else:`` say little about a place."""
+
+
+class TextEdit(NamedTuple):
+    """A text edit that is to be written into a patch file; ``text`` is empty for ``delete``."""
+
+    scope: str | None
+    find: str
+    action: Action
+    text: str
+
+
+class _Choice(NamedTuple):
+    """A hunk's edit, and the lines (0-based, half open) that it replaces: none where it only inserts."""
+
+    edit: TextEdit
+    start: int
+    stop: int
+
+
+def derive(source: Source, outline: Outline | None, after: str) -> list[TextEdit]:
+    """The edits that make ``after`` of a file.
+
+    Args:
+        source: The file before.
+        outline: Its scopes; None where it does not parse: then no edit has one.
+        after: The text after, with ``\\n`` line breaks and without a byte order mark.
+
+    Raises:
+        PlanError: ``empty-file``: there is nothing that an anchor could stand in.
+    """
+    if not source.text:
+        raise PlanError(
+            f"{source.path}: is empty as installed, so an edit of it has no anchor",
+            code="empty-file",
+            hint="put the code into a new file, or into one that has content",
+            details={"path": source.path},
+        )
+    deriver = _Deriver(source, outline)
+    found = hunks(deriver.lines, lines_of(after))
+    while True:
+        choices = [deriver.choose(hunk) for hunk in found]
+        crossing = {
+            index
+            for index in range(1, len(choices))
+            if choices[index - 1].stop > choices[index].start
+            or (choices[index - 1].start, choices[index - 1].stop) == (choices[index].start, choices[index].stop)
+        }
+        if not crossing:
+            return [choice.edit for choice in choices]
+        joined = {found[index] for index in crossing}
+        found = merged(deriver.lines, found, lambda _, second: second in joined)  # noqa: B023
+
+
+class _Deriver:
+    def __init__(self, source: Source, outline: Outline | None) -> None:
+        self.source = source
+        self.outline = outline
+        self.lines = lines_of(source.text)
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line))
+
+    def choose(self, hunk: Hunk) -> _Choice:
+        """The edit of ``hunk`` with the shortest anchor, preferring those that say something."""
+        first: tuple[int, int, str | None] | None = None
+        for above, below in self._contexts(hunk):
+            anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
+            telling = sum(char.isalnum() for char in anchor) >= TELLING
+            if first is not None and not telling:
+                continue
+            scope = self._unique(hunk.start - above, hunk.stop + below, anchor)
+            if scope is None:
+                continue
+            if telling:
+                return self._edit(hunk, above, below, scope or None)
+            first = (above, below, scope or None)
+        if first is not None:
+            return self._edit(hunk, *first)
+        return self._longer(hunk)
+
+    def _contexts(self, hunk: Hunk) -> Iterator[tuple[int, int]]:
+        """Lines above and below: few before many, and those of one side before those of both."""
+        most_above = min(CONTEXT, hunk.start)
+        most_below = min(CONTEXT, len(self.lines) - hunk.stop)
+        least = 0 if hunk.stop > hunk.start else 1
+        for total in range(least, most_above + most_below + 1):
+            splits = [(above, total - above) for above in range(total, -1, -1)]
+            splits.sort(key=lambda split: min(split))
+            for above, below in splits:
+                if above <= most_above and below <= most_below:
+                    yield above, below
+
+    def _unique(self, start: int, stop: int, anchor: str) -> str | None:
+        """The innermost scope in which the lines stand once ("" for the file); None: they stand more often there."""
+        if not anchor.strip(BLANKS + "\n"):
+            return None
+        span = Span(self.starts[start], self.starts[stop])
+        scope, regions = self._scope(span)
+        found = find_text(self.source, anchor, regions, limit=2)
+        return scope if found == [span] else None
+
+    def _scope(self, span: Span) -> tuple[str, Sequence[Span]]:
+        """The innermost definition that holds ``span``, and all that bear its name; "" and the file at module level."""
+        whole = [Span(0, len(self.source.text))]
+        if self.outline is None:
+            return "", whole
+        text = self.source.text[span.start : span.end]
+        scope = self.outline.scope_at(span.start + len(text) - len(text.lstrip(BLANKS + "\n")))
+        while scope:
+            regions = self.outline.scopes(scope)
+            if any(region.start <= span.start and span.end <= region.end for region in regions):
+                return scope, regions
+            scope = scope.rpartition(".")[0]
+        return "", whole
+
+    def _longer(self, hunk: Hunk) -> _Choice:
+        """As much context as it takes, on both sides, in the end the whole file."""
+        size = CONTEXT
+        while True:
+            size *= 2
+            above, below = min(size, hunk.start), min(size, len(self.lines) - hunk.stop)
+            anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
+            scope = self._unique(hunk.start - above, hunk.stop + below, anchor)
+            if scope is not None:
+                return self._edit(hunk, above, below, scope or None)
+            span = Span(self.starts[hunk.start - above], self.starts[hunk.stop + below])
+            if find_text(self.source, anchor, [Span(0, len(self.source.text))], limit=2) == [span]:
+                return self._edit(hunk, above, below, None)  # two definitions bear the scope's name, with the same code
+
+    def _edit(self, hunk: Hunk, above: int, below: int, scope: str | None) -> _Choice:
+        before = "".join(self.lines[hunk.start - above : hunk.start])
+        behind = "".join(self.lines[hunk.stop : hunk.stop + below])
+        old, new = "".join(self.lines[hunk.start : hunk.stop]), "".join(hunk.new)
+        anchor = before + old + behind
+        if not old and not below:
+            return _Choice(TextEdit(scope, anchor, "insert_after", new), hunk.start, hunk.start)
+        if not old and not above:
+            return _Choice(TextEdit(scope, anchor, "insert_before", new), hunk.start, hunk.start)
+        action: Action = "replace" if before + new + behind else "delete"
+        edit = TextEdit(scope, anchor, action, before + new + behind)
+        return _Choice(edit, hunk.start - above, hunk.stop + below)

@@ -1,0 +1,82 @@
+"""A patch file as text: what an author's command writes, in the form a person would have written it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from patchkit.author.derive import TextEdit
+from patchkit.edit.uniqueness import toml_assignment
+from patchkit.errors import PlanError
+from patchkit.tuples import NamedTuple
+
+
+class Draft(NamedTuple):
+    """A patch to be written: ``edits`` by file, ``adds`` as (path, content), ``after`` as in ``[target]``."""
+
+    name: str
+    summary: str
+    requirement: str
+    edits: Mapping[str, Sequence[TextEdit]]
+    adds: Sequence[tuple[str, str]] = ()
+    after: Sequence[str] = ()
+    links: Sequence[str] = ()
+    description: str = ""
+
+
+def render(draft: Draft) -> bytes:
+    """The TOML of ``draft``. One edit that is the same in several files is written once, with all their names.
+
+    Raises:
+        PlanError: ``not-text``: the change holds bytes that do not decode, which TOML cannot write.
+    """
+    out = [
+        "schema = 1",
+        *_assigned("name", draft.name),
+        *_assigned("summary", draft.summary),
+        *(_assigned("description", draft.description) if draft.description else ()),
+        *([f"links = {_array(draft.links)}"] if draft.links else ()),
+        "",
+        "[target]",
+        *_assigned("requirement", draft.requirement),
+        *([f"after = {_array(draft.after)}"] if draft.after else ()),
+    ]
+    for edit, files in _grouped(draft.edits):
+        out += ["", "[[edit]]", f"file = {_array(files)}" if len(files) > 1 else _assigned("file", files[0])[0]]
+        if edit.scope is not None:
+            out += _assigned("scope", edit.scope)
+        out += _assigned("find", edit.find, files[0])
+        out += ["delete = true"] if edit.action == "delete" else _assigned(edit.action, edit.text, files[0])
+    for path, content in draft.adds:
+        out += ["", "[[add]]", *_assigned("file", path), *_assigned("content", content, path)]
+    return ("\n".join(out) + "\n").encode("utf-8")
+
+
+def _grouped(edits: Mapping[str, Sequence[TextEdit]]) -> Iterable[tuple[TextEdit, list[str]]]:
+    """Each distinct edit with its files, in the order of the first of them.
+
+    An edit that stands twice in one file's list cannot be: their anchors would not be unique.
+    """
+    found: dict[TextEdit, list[str]] = {}
+    for path, own in edits.items():
+        for edit in own:
+            found.setdefault(edit, []).append(path)
+    return found.items()
+
+
+def _array(texts: Sequence[str]) -> str:
+    parts = [_assigned("x", text)[0].removeprefix("x = ") for text in texts]
+    line = f"[{', '.join(parts)}]"
+    return line if len(line) <= 100 else "[\n" + "".join(f"  {part},\n" for part in parts) + "]"
+
+
+def _assigned(key: str, text: str, path: str | None = None) -> list[str]:
+    lines = toml_assignment(key, text)
+    if lines is None:
+        raise PlanError(
+            f"{path or key}: the change holds bytes that are not text in the file's encoding, which a patch file cannot "
+            "hold",
+            code="not-text",
+            hint="keep such bytes out of the lines that you change",
+            details={"path": path, "key": key},
+        )
+    return lines

@@ -1,0 +1,50 @@
+"""What a scratch copy says of itself: the release that it is a copy of."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from patchkit.errors import PlanError
+
+if TYPE_CHECKING:
+    from patchkit.site.distribution import Distribution
+
+MARK = ".patchkit-edit.json"
+"""The file's name; it lies at the top of the copy, where no distribution has files."""
+
+
+def write_mark(folder: str, distribution: Distribution) -> None:
+    """Say in ``folder`` that it is a copy of ``distribution``.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    mark = {"distribution": distribution.normalized, "version": distribution.version}
+    with open(os.path.join(folder, MARK), "w", encoding="utf-8") as text:
+        json.dump(mark, text)
+
+
+def check_mark(folder: str, distribution: Distribution) -> None:
+    """Refuse a scratch copy of another release: the difference would be upstream's, taken for the user's.
+
+    A folder without a mark is somebody's own copy, and taken as it is.
+
+    Raises:
+        PlanError: ``stale-copy``.
+    """
+    try:
+        with open(os.path.join(folder, MARK), encoding="utf-8") as text:
+            mark = json.load(text)
+        held = (str(mark["distribution"]), str(mark["version"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if held != (distribution.normalized, distribution.version):
+        raise PlanError(
+            f"{folder}: is a copy of {held[0]} {held[1]}, and {distribution.name} {distribution.version} is installed: "
+            "what upstream changed in between would become part of the patch",
+            code="stale-copy",
+            hint=f"install {held[0]}=={held[1]} to make the patch; `patchkit port` carries it over then",
+            details={"path": folder, "held": held[1], "installed": distribution.version},
+        )

@@ -1,0 +1,44 @@
+"""Saving a patch file: wholly or not at all, and never over another one unasked."""
+
+from __future__ import annotations
+
+import os
+
+from patchkit.errors import SiteError, UsageError
+from patchkit.model.checks import name as check_name
+
+
+def check_free(name: str, path: str, *, overwrite: bool) -> None:
+    """Refuse a name that no patch can have, and a file that is there.
+
+    Raises:
+        UsageError: ``usage``, ``exists``.
+    """
+    complaint = check_name(name)
+    if complaint is not None:
+        raise UsageError(complaint.message, hint="a name such as my-fix", details={"name": name})
+    if os.path.lexists(path) and not overwrite:
+        raise UsageError(
+            f"{path} exists", code="exists", hint="choose another name, or --overwrite", details={"path": path}
+        )
+
+
+def save(path: str, data: bytes) -> None:
+    """Write a patch file, wholly or not at all.
+
+    Raises:
+        SiteError: ``unwritable``.
+    """
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        with open(temporary, "xb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise SiteError(
+            f"{path}: cannot be written: {error.strerror}",
+            code="unwritable",
+            hint="name another folder with --patches",
+            details={"path": path},
+        ) from None

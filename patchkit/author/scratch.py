@@ -1,0 +1,84 @@
+"""``edit``: a scratch copy of a distribution as it was installed, to be changed with any editor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from patchkit.author.create import installed_plainly
+from patchkit.author.mark import write_mark
+from patchkit.author.original import Originals
+from patchkit.errors import SiteError, UsageError
+from patchkit.ops.session import opened
+from patchkit.site.environment import home_of
+from patchkit.site.record import leads_out
+from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from patchkit.site.environment import Site
+
+
+class Copy(NamedTuple):
+    """A scratch copy: the folder, the release that it is of, and the number of files."""
+
+    folder: str
+    distribution: str
+    version: str
+    files: int
+
+
+def scratch_copy(
+    site: Site, dist: str, folder: str | None, *, notice: Callable[[str], None], progress: Callable[[str], None]
+) -> Copy:
+    """Copy the pristine files of a distribution into a new folder.
+
+    Args:
+        site: The site.
+        dist: The distribution.
+        folder: Where to; by default ``<name>-<version>`` in the working directory.
+        notice: Told of an interrupted command that was mended.
+        progress: Told of downloads.
+
+    Raises:
+        UsageError: ``exists``: the folder is there, and not empty.
+        GuardError: ``not-installed``, ``editable``.
+        SiteError: A file's original cannot be had; the folder cannot be written.
+    """
+    found = site.find(dist)
+    here = site if found is None else site.at(home_of(site, found))
+    with opened(here, write=False, notice=notice) as workspace:
+        distribution = installed_plainly(workspace, dist)
+        folder = folder or f"{distribution.normalized}-{distribution.version}"
+        if os.path.isdir(folder) and os.listdir(folder):
+            raise UsageError(
+                f"{folder} is there already, and not empty",
+                code="exists",
+                hint="name another folder, or remove that one",
+                details={"path": folder},
+            )
+        originals = Originals(workspace.site.home, distribution, progress)
+        count = 0
+        try:
+            for path in distribution.record.paths():
+                top = path.partition("/")[0]
+                outside = leads_out(path) or "__pycache__" in path.split("/")
+                if outside or top.endswith((".dist-info", ".egg-info", ".data")):
+                    continue
+                if not os.path.isfile(os.path.join(distribution.base, *path.split("/"))):
+                    continue
+                target = os.path.join(folder, *path.split("/"))
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                with open(target, "xb") as file:
+                    file.write(originals.of(path))
+                count += 1
+            os.makedirs(folder, exist_ok=True)
+            write_mark(folder, distribution)
+        except OSError as error:
+            raise SiteError(
+                f"{folder}: cannot be written: {error.strerror}",
+                code="unwritable",
+                hint="name a folder that you may write to",
+                details={"path": folder},
+            ) from None
+        return Copy(folder, distribution.name, distribution.version, count)

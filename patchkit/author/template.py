@@ -1,0 +1,77 @@
+"""``new``: a patch file to start from, with every part that most patches need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from patchkit.author.save import check_free, save
+from patchkit.edit.uniqueness import toml_string
+
+if TYPE_CHECKING:
+    from patchkit.site.environment import Site
+
+_TEMPLATE = """\
+schema = 1
+name = {name}
+summary = "One line: what it does"
+description = \"\"\"
+Why, what was measured, when not to use it.
+\"\"\"
+# links = ["https://..."]                  # the issue or pull request
+
+[target]
+requirement = {requirement}
+# requires = ["other>=1.0"]                # what must be installed besides
+# otherwise = "From 2.0 on, ..."           # shown where the version does not fit
+
+[[edit]]
+file = {file}
+# scope = "Class.method"                   # the anchor lies within this definition
+find = '''
+    the lines as they are
+'''
+replace = '''
+    the lines as they shall be
+'''
+# Instead of `replace`: insert_before, insert_after, delete = true, wrap.
+# Instead of `find`: match = "$X.astype($T)", a pattern of Python.
+
+# [[postcondition]]                        # must hold on the result
+# file = {file}
+# find = "..."
+# count = 0
+
+# [[upstreamed]]                           # where the release has the change itself
+# versions = ">=2.0"
+"""
+
+
+def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -> str:
+    """Write a patch file to start from.
+
+    Args:
+        site: Where the distribution is looked for; it need not be installed.
+        name: The patch's name.
+        dist: The distribution.
+        path: Where to save it.
+        overwrite: Replace a file at ``path``.
+
+    Returns:
+        The requirement that it states: the installed version's, if there is one.
+
+    Raises:
+        UsageError: No patch can be called so; ``exists``: there is a file at ``path``.
+        SiteError: It cannot be written.
+    """
+    check_free(name, path, overwrite=overwrite)
+    found = site.find(dist)
+    requirement = dist if found is None else f"{found.name}=={found.version}"
+    paths = [] if found is None else sorted(found.record.files(), key=lambda one: (one.endswith("__init__.py"), one))
+    file = paths[0] if paths else f"{dist.replace('-', '_')}/module.py"
+    text = _TEMPLATE.format(name=_quoted(name), requirement=_quoted(requirement), file=_quoted(file))
+    save(path, text.encode("utf-8"))
+    return requirement
+
+
+def _quoted(text: str) -> str:
+    return toml_string(text) or '""'
