@@ -60,7 +60,9 @@ def create(
     notice: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> Created:
-    """Make a patch of what was edited by hand in the site, or in a scratch copy; then, in the site, count it as applied.
+    """Make a patch of what was edited by hand in the site, or in a scratch copy.
+
+    It is proved to give the same bytes before it is saved. What was edited in the site counts as applied then.
 
     Args:
         site: The site.

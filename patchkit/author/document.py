@@ -73,8 +73,7 @@ def _assigned(key: str, text: str, path: str | None = None) -> list[str]:
     lines = toml_assignment(key, text)
     if lines is None:
         raise PlanError(
-            f"{path or key}: the change holds bytes that are not text in the file's encoding, which a patch file cannot "
-            "hold",
+            f"{path or key}: the change holds bytes that are not text in the file's encoding, and a patch file cannot",
             code="not-text",
             hint="keep such bytes out of the lines that you change",
             details={"path": path, "key": key},

@@ -59,7 +59,7 @@ class Originals:
         return kept(self._home, self._distribution.record.entry(path))
 
     def _in_uv_cache(self, path: str) -> bytes | None:
-        """Uv keeps every wheel unpacked, below ``archive-v0`` of its cache (uv documentation, "Caching")."""
+        """Out of uv's cache, which keeps every wheel unpacked below ``archive-v0`` (uv documentation, "Caching")."""
         if self._unpacked is None:
             info = os.path.basename(self._distribution.info)
             self._unpacked = glob.glob(os.path.join(glob.escape(uv_cache()), "archive-v*", "*", glob.escape(info)))

@@ -59,6 +59,6 @@ def prove(patch: Patch, before: Before, grammar: Grammar, wanted: Mapping[str, b
             f"{path}: the change cannot be written as edits: line {line} would come out otherwise, as where the line "
             "breaks, the byte order mark or the encoding of the file were changed as well",
             code="not-expressible",
-            hint="keep the file's own line breaks and encoding (many editors and formatters change them), and try again",
+            hint="keep the file's own line breaks and encoding (many editors and formatters change them)",
             details={"path": path, "line": line},
         )

@@ -66,6 +66,21 @@ COMMANDS: dict[str, Command] = {
         "Make a patch of what was edited by hand in the site, or in a scratch copy. It is\n"
         "proved to give the same bytes before it is saved. The site then counts as having\nit applied.",
     ),
+    "import": Command(
+        "author",
+        "make a patch of a unified diff",
+        "  patchkit import pr-123.diff --name my-fix --dist requests\n"
+        "  curl -L https://example.org/pull/123.diff | patchkit import - --name my-fix --dist requests",
+        "Make a patch of a unified diff, of a pull request perhaps, for the release that is\n"
+        "installed. Each hunk is placed by its content, where that stands once, or reported;\n"
+        "never by line number. Files that the distribution does not ship are left out.",
+    ),
+    "export": Command(
+        "author",
+        "print a patch as a unified diff, for upstream",
+        "  patchkit export logits-greedy > fix.diff\n  patchkit export my-fix --prefix src/ --output fix.diff",
+        "Print the diff from the installed release to that release with the patch, as git\napply and patch take it.",
+    ),
     "lint": Command(
         "lint",
         "check patch files, without a site",
@@ -83,7 +98,7 @@ COMMANDS: dict[str, Command] = {
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("change", ("apply", "revert", "sync")),
     ("look", ("check", "list", "show", "diff", "log")),
-    ("write", ("new", "edit", "create")),
+    ("write", ("new", "edit", "create", "import", "export")),
     ("patch files", ("lint", "schema")),
     ("help", ("try", "doctor")),
 )

@@ -1,12 +1,18 @@
-"""``new``, ``edit`` and ``create``."""
+"""``new``, ``edit``, ``create``, ``import`` and ``export``."""
 
 from __future__ import annotations
 
 import os
+import sys
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from patchkit.cli.context import catalog_of, site_json, site_of
 from patchkit.cli.output import Output
+from patchkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from patchkit.model.patch import Patch
 
 
 def configure_create(parser: ArgumentParser) -> None:
@@ -46,17 +52,14 @@ def run_create(arguments: Namespace) -> int:
     if made.path is None:
         output.line(text.rstrip("\n"))
     else:
-        what = f"{edits} edit{'s' if edits != 1 else ''}"
-        if made.patch.adds:
-            what += f" and {len(made.patch.adds)} new file{'s' if len(made.patch.adds) != 1 else ''}"
-        output.line(f"{output.paint('created', 'green')} {output.paint(made.path, 'bold')}: {what}")
+        output.line(f"{output.paint('created', 'green')} {output.paint(shown(made.path), 'bold')}: {_size(made.patch)}")
         for change in made.gathered.changed:
             output.line(f"  {change.path}")
         for path, _ in made.gathered.added:
             output.line(f"  {path}  (new file)")
         output.line("proved: the pristine files with the patch are, byte for byte, the edited ones")
         way = f"it counts as applied; `patchkit revert {made.patch.name}` takes it back"
-        output.line(way if made.recorded else f"next: patchkit apply {made.path}")
+        output.line(way if made.recorded else f"next: patchkit apply {shown(made.path)}")
     for path, reason in made.left:
         output.note(f"left out: {path} {reason}")
     output.json(
@@ -108,10 +111,134 @@ def run_new(arguments: Namespace) -> int:
     site = site_of(arguments)
     path = _path(arguments)
     requirement = new_patch(site, arguments.name, arguments.dist, path, overwrite=arguments.overwrite)
-    output.line(f"{output.paint('created', 'green')} {output.paint(path, 'bold')}  ({requirement})")
-    output.line(f"fill it in, then: patchkit lint {path} && patchkit apply {path} --dry-run --diff")
+    output.line(f"{output.paint('created', 'green')} {output.paint(shown(path), 'bold')}  ({requirement})")
+    output.line(f"fill it in, then: patchkit lint {arguments.name}; patchkit apply {arguments.name} --dry-run --diff")
     output.json(ok=True, path=path, requirement=requirement)
     return 0
+
+
+def configure_import(parser: ArgumentParser) -> None:
+    """The options of ``import``."""
+    parser.add_argument("file", metavar="FILE.diff", help="a unified diff; - reads it from standard input")
+    parser.add_argument("--name", required=True, metavar="NAME", help="the patch's name, which is its file's stem")
+    parser.add_argument("--dist", required=True, metavar="DIST", help="the distribution that the diff is for")
+    parser.add_argument("--summary", metavar="TEXT", help="one line on what the patch does")
+    parser.add_argument("--link", metavar="URL", action="append", default=[], help="an issue or pull request")
+    parser.add_argument("--dry-run", action="store_true", help="print the patch file, save nothing")
+    parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
+
+
+def run_import(arguments: Namespace) -> int:
+    """Make a patch of a unified diff."""
+    from patchkit.author.importing import import_diff
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    made = import_diff(
+        site,
+        arguments.name,
+        arguments.dist,
+        _read(arguments.file),
+        path=_path(arguments),
+        summary=arguments.summary,
+        links=arguments.link,
+        dry_run=arguments.dry_run,
+        overwrite=arguments.overwrite,
+        notice=output.note,
+        progress=output.status,
+    )
+    text = made.patch.data.decode("utf-8")
+    files = sorted({path for edit in made.patch.edits for path in edit.files} | {add.file for add in made.patch.adds})
+    if made.path is None:
+        output.line(text.rstrip("\n"))
+    else:
+        output.line(f"{output.paint('created', 'green')} {output.paint(shown(made.path), 'bold')}: {_size(made.patch)}")
+        for path in files:
+            output.line(f"  {path}")
+        output.line(
+            f"each of {made.hunks} hunks has its one place; next: patchkit apply {arguments.name} --dry-run --diff"
+        )
+    for path, reason in made.left:
+        output.note(f"left out: {path} {reason}")
+    output.json(
+        ok=True,
+        site=site_json(site),
+        name=made.patch.name,
+        path=made.path,
+        edits=len(made.patch.edits),
+        files=files,
+        hunks=made.hunks,
+        left=[{"path": path, "reason": reason} for path, reason in made.left],
+        originals=list(made.originals),
+        patch=text,
+    )
+    return 0
+
+
+def _read(file: str) -> bytes:
+    """The bytes of a file, or of standard input.
+
+    Raises:
+        UsageError: ``diff``: it cannot be read.
+    """
+    try:
+        if file == "-":
+            return sys.stdin.buffer.read()
+        with open(file, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise UsageError(
+            f"{file}: cannot be read: {error.strerror}", code="diff", hint="name a file, or - for standard input"
+        ) from None
+
+
+def configure_export(parser: ArgumentParser) -> None:
+    """The options of ``export``."""
+    parser.add_argument("name", metavar="NAME", help="a patch, by name or by the path of its file")
+    parser.add_argument("--prefix", metavar="DIR", default="", help="put before every path, such as src/")
+    parser.add_argument("--output", metavar="FILE", dest="target", help="where to; default: standard output")
+
+
+def run_export(arguments: Namespace) -> int:
+    """Print a patch as a unified diff."""
+    from patchkit.author.exporting import export
+    from patchkit.author.save import save
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    prefix = arguments.prefix if not arguments.prefix or arguments.prefix.endswith("/") else f"{arguments.prefix}/"
+    made = export(
+        site, catalog_of(arguments).load(arguments.name), prefix=prefix, notice=output.note, progress=output.status
+    )
+    if arguments.target is not None:
+        save(arguments.target, made.data)
+        output.line(f"{shown(arguments.target)}: {len(made.files)} files, from {made.distribution} {made.version}")
+    elif not output.json_mode:
+        output.data(made.data)
+    output.json(
+        ok=True,
+        site=site_json(site),
+        name=arguments.name,
+        distribution=made.distribution,
+        version=made.version,
+        files=list(made.files),
+        path=arguments.target,
+        diff=made.data.decode("utf-8", "backslashreplace"),
+    )
+    return 0
+
+
+def _size(patch: Patch) -> str:
+    what = f"{len(patch.edits)} edit{'s' if len(patch.edits) != 1 else ''}"
+    if patch.adds:
+        what += f" and {len(patch.adds)} new file{'s' if len(patch.adds) != 1 else ''}"
+    return what
+
+
+def shown(path: str) -> str:
+    """A path as it is best typed from here."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
 
 
 def _path(arguments: Namespace) -> str:

@@ -1,0 +1,169 @@
+"""Where the hunks of a unified diff belong in a file whose lines have moved: by content, once, or not at all.
+
+Line numbers are never looked at, and no line is taken for another that is nearly the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from patchkit.edit.parse import BLANKS
+from patchkit.tuples import NamedTuple
+
+Mark = Literal[" ", "-", "+"]
+
+
+class DiffHunk(NamedTuple):
+    """A hunk: its lines with their marks, and the 1-based line of the diff file that it begins at."""
+
+    lines: tuple[tuple[Mark, str], ...]
+    diff_line: int
+
+    @property
+    def old(self) -> list[str]:
+        """The lines before."""
+        return [text for mark, text in self.lines if mark != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        """The lines after."""
+        return [text for mark, text in self.lines if mark != "-"]
+
+
+class Placed(NamedTuple):
+    """Lines ``start`` to ``stop`` (0-based, half open; without the context) become ``new``, as ``hunk`` says."""
+
+    start: int
+    stop: int
+    new: tuple[str, ...]
+    hunk: DiffHunk
+
+
+class Unplaced(NamedTuple):
+    """A hunk, or a part of one, without one place: the 1-based lines where it could be, or ``present``: it is there."""
+
+    hunk: DiffHunk
+    candidates: tuple[int, ...] = ()
+    present: bool = False
+
+
+def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed], list[Unplaced]]:
+    """Find the one place of every hunk.
+
+    A hunk that stands nowhere as a whole is looked for with less context, down to one line, and then change by change:
+    between two changes of a hunk, lines may have come in. What stands at several places has none.
+
+    Args:
+        lines: The file, each line with its line break.
+        hunks: The hunks of that file, in order.
+
+    Returns:
+        The places, in order, none overlapping; and what has none.
+    """
+    index = _Index(lines)
+    results: list[Placed | Unplaced] = []
+    for hunk in hunks:
+        found = index.find(hunk)
+        parts = list(_changes(hunk))
+        if isinstance(found, Placed) or found.candidates or found.present or len(parts) < 2:
+            results.append(found)
+        else:
+            results += [index.find(part) for part in parts]
+    return _in_order(
+        [one for one in results if isinstance(one, Placed)], [one for one in results if isinstance(one, Unplaced)]
+    )
+
+
+class _Index:
+    """A file's lines, by content."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._at: dict[str, list[int]] = {}
+        for number, line in enumerate(lines):
+            self._at.setdefault(line, []).append(number)
+
+    def find(self, hunk: DiffHunk) -> Placed | Unplaced:
+        """The place of a hunk with as much of its context as fits."""
+        for trimmed in _trimmed(hunk):
+            old = trimmed.old
+            starts = self._places(old)
+            if len(starts) == 1:
+                head, tail = _edges(trimmed)
+                new = trimmed.new
+                return Placed(starts[0] + head, starts[0] + len(old) - tail, tuple(new[head : len(new) - tail]), hunk)
+            if starts:
+                return Unplaced(hunk, tuple(start + 1 for start in starts))
+        new = _core(hunk).new
+        return Unplaced(hunk, present=bool(new) and bool(self._places(new)) and _says_something(new))
+
+    def _places(self, block: Sequence[str]) -> list[int]:
+        """Where ``block`` stands, 0-based; looked for by its rarest line."""
+        if not block or not _says_something(block):
+            return []
+        offset, rarest = min(enumerate(block), key=lambda item: len(self._at.get(item[1], ())))
+        size = len(block)
+        return [
+            at - offset
+            for at in self._at.get(rarest, ())
+            if at >= offset and list(self._lines[at - offset : at - offset + size]) == list(block)
+        ]
+
+
+def _says_something(block: Sequence[str]) -> bool:
+    """Whether any of the lines is not blank."""
+    return any(line.strip(BLANKS + "\r\n") for line in block)
+
+
+def _edges(hunk: DiffHunk) -> tuple[int, int]:
+    """How many context lines a hunk begins and ends with."""
+    marks = [mark for mark, _ in hunk.lines]
+    changed = [at for at, mark in enumerate(marks) if mark != " "]
+    return changed[0], len(marks) - 1 - changed[-1]
+
+
+def _trimmed(hunk: DiffHunk) -> Iterator[DiffHunk]:
+    """``hunk`` with ever less context at its ends; one that only inserts keeps a line on either side it has any."""
+    head, tail = _edges(hunk)
+    least = 0 if any(mark == "-" for mark, _ in hunk.lines) else 1
+    for most in range(max(head, tail, least), least - 1, -1):
+        yield hunk._replace(lines=hunk.lines[max(head - most, 0) : len(hunk.lines) - max(tail - most, 0)])
+
+
+def _core(hunk: DiffHunk) -> DiffHunk:
+    """``hunk`` with one line of context at either end."""
+    head, tail = _edges(hunk)
+    return hunk._replace(lines=hunk.lines[max(head - 1, 0) : len(hunk.lines) - max(tail - 1, 0)])
+
+
+def _changes(hunk: DiffHunk) -> Iterator[DiffHunk]:
+    """Each run of changed lines of ``hunk`` as a hunk of its own, with the context lines around it."""
+    lines = hunk.lines
+    at = 0
+    while at < len(lines):
+        if lines[at][0] == " ":
+            at += 1
+            continue
+        stop = at
+        while stop < len(lines) and lines[stop][0] != " ":
+            stop += 1
+        low, high = at, stop
+        while low > 0 and lines[low - 1][0] == " ":
+            low -= 1
+        while high < len(lines) and lines[high][0] == " ":
+            high += 1
+        yield hunk._replace(lines=lines[low:high])
+        at = stop
+
+
+def _in_order(placed: list[Placed], unplaced: list[Unplaced]) -> tuple[list[Placed], list[Unplaced]]:
+    """The places by line. Two that change the same lines, or insert at one point, are both without a place."""
+    kept: list[Placed] = []
+    for one in sorted(placed, key=lambda one: (one.start, one.stop)):
+        if kept and (one.start < kept[-1].stop or (one.start, one.stop) == (kept[-1].start, kept[-1].stop)):
+            last = kept.pop()
+            unplaced += [Unplaced(last.hunk, (last.start + 1,)), Unplaced(one.hunk, (one.start + 1,))]
+        else:
+            kept.append(one)
+    return kept, unplaced
