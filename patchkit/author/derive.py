@@ -22,8 +22,8 @@ from patchkit.tuples import NamedTuple
 CONTEXT = 5
 """Lines of context tried before an anchor may be as long as it takes."""
 
-TELLING = 4
-"""Letters and digits that a good anchor has at least: ``)``, ``pass`` or ``else:`` say little about a place."""
+TELLING = 3
+"""Letters and digits that a good anchor has at least: ``)``, ``})`` or ``x,`` say little about a place."""
 
 
 class TextEdit(NamedTuple):

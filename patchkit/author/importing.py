@@ -132,7 +132,8 @@ def read_diff(data: bytes) -> list[FileDiff]:
             hint="pip install 'site-patchkit[author]'",
         ) from None
 
-    text = data.decode("utf-8", "surrogateescape")
+    # In whatever style the diff came: the file's own line breaks are kept in the end.
+    text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     try:
         parsed = PatchSet(text)
     except (UnidiffParseError, ValueError, IndexError) as error:
@@ -168,11 +169,11 @@ def _joined(hunk: Iterable[Any]) -> Iterator[tuple[Mark, str]]:
     held: tuple[Mark, str] | None = None
     for line in hunk:
         if line.line_type == "\\":
-            held = None if held is None else (held[0], held[1].rstrip("\r\n"))
+            held = None if held is None else (held[0], held[1].rstrip("\n"))
             continue
         if held is not None:
             yield held
-        held = (line.line_type if line.line_type in "+-" else " ", line.value.rstrip("\r\n") + "\n")
+        held = (line.line_type if line.line_type in "+-" else " ", line.value.rstrip("\n") + "\n")
     if held is not None:
         yield held
 

@@ -85,18 +85,18 @@ class _Index:
             self._at.setdefault(line, []).append(number)
 
     def find(self, hunk: DiffHunk) -> Placed | Unplaced:
-        """The place of a hunk with as much of its context as fits."""
-        for trimmed in _trimmed(hunk):
-            old = trimmed.old
-            starts = self._places(old)
+        """The place of a hunk with as much of its context as fits anywhere."""
+        bare = _core(hunk, 0, 0)
+        for trims in _trims(hunk):
+            starts = {at + head for head, tail in trims for at in self._places(_core(hunk, head, tail).old)}
             if len(starts) == 1:
-                head, tail = _edges(trimmed)
-                new = trimmed.new
-                return Placed(starts[0] + head, starts[0] + len(old) - tail, tuple(new[head : len(new) - tail]), hunk)
+                (start,) = starts
+                return Placed(start, start + len(bare.old), tuple(bare.new), hunk)
             if starts:
-                return Unplaced(hunk, tuple(start + 1 for start in starts))
-        new = _core(hunk).new
-        return Unplaced(hunk, present=bool(new) and bool(self._places(new)) and _says_something(new))
+                return Unplaced(hunk, tuple(sorted(start + 1 for start in starts)))
+        head, tail = _edges(hunk)
+        new = _core(hunk, min(head, 1), min(tail, 1)).new
+        return Unplaced(hunk, present=bool(self._places(new)))
 
     def _places(self, block: Sequence[str]) -> list[int]:
         """Where ``block`` stands, 0-based; looked for by its rarest line."""
@@ -123,18 +123,27 @@ def _edges(hunk: DiffHunk) -> tuple[int, int]:
     return changed[0], len(marks) - 1 - changed[-1]
 
 
-def _trimmed(hunk: DiffHunk) -> Iterator[DiffHunk]:
-    """``hunk`` with ever less context at its ends; one that only inserts keeps a line on either side it has any."""
+def _trims(hunk: DiffHunk) -> Iterator[list[tuple[int, int]]]:
+    """How many lines of context to keep at either end, in groups of equal sum, the most first.
+
+    A hunk that only inserts keeps a line at each end that has one: by that alone it is known where it belongs.
+    """
     head, tail = _edges(hunk)
     least = 0 if any(mark == "-" for mark, _ in hunk.lines) else 1
-    for most in range(max(head, tail, least), least - 1, -1):
-        yield hunk._replace(lines=hunk.lines[max(head - most, 0) : len(hunk.lines) - max(tail - most, 0)])
+    for total in range(head + tail, -1, -1):
+        group = [
+            (kept, total - kept)
+            for kept in range(min(least, head), head + 1)
+            if min(least, tail) <= total - kept <= tail
+        ]
+        if group:
+            yield group
 
 
-def _core(hunk: DiffHunk) -> DiffHunk:
-    """``hunk`` with one line of context at either end."""
-    head, tail = _edges(hunk)
-    return hunk._replace(lines=hunk.lines[max(head - 1, 0) : len(hunk.lines) - max(tail - 1, 0)])
+def _core(hunk: DiffHunk, head: int, tail: int) -> DiffHunk:
+    """``hunk`` with so many lines of context at its ends."""
+    has_head, has_tail = _edges(hunk)
+    return hunk._replace(lines=hunk.lines[has_head - head : len(hunk.lines) - (has_tail - tail)])
 
 
 def _changes(hunk: DiffHunk) -> Iterator[DiffHunk]:

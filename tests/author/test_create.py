@@ -1,0 +1,201 @@
+"""``create``, ``edit`` and ``new`` as whole commands, on a small distribution."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.bench import CORE, UTIL, Bench
+
+from patchkit.model.load import load_patch
+
+
+@pytest.fixture
+def wheel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The released files at hand without network, as a fetched wheel would have them; holds what was asked for."""
+    asked: list[str] = []
+
+    def from_wheel(distribution: object, path: str, progress: object, genuine: Callable[[bytes], bool]) -> bytes:
+        asked.append(path)
+        content = bench.files[path]
+        data = content.encode() if isinstance(content, str) else content
+        assert genuine(data) is True
+        return data
+
+    monkeypatch.setattr("patchkit.ops.rebuild.from_wheel", from_wheel)
+    return asked
+
+
+def toml(bench: Bench, name: str) -> dict[str, object]:
+    return tomllib.loads((bench.patches / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def test_a_hand_edit_in_the_site(bench: Bench, wheel: list[str]) -> None:
+    edited = CORE.replace("    y = x + x\n", "    y = 2 * x\n").encode()
+    bench.write("demo/core.py", edited)
+    done = bench("create", "mine", "demo", "--summary", "Multiply")
+    assert done.status == 0, done.err
+    assert toml(bench, "mine") == {
+        "schema": 1,
+        "name": "mine",
+        "summary": "Multiply",
+        "target": {"requirement": "demo==1.0"},
+        "edit": [{"file": "demo/core.py", "scope": "double", "find": "    y = x + x\n", "replace": "    y = 2 * x\n"}],
+    }
+    assert wheel == ["demo/core.py"]
+    assert bench.read("demo/core.py") == edited
+    assert [p["state"] for p in bench.json("check").json["patches"]] == ["applied"]
+    assert bench("revert", "mine").status == 0
+    assert bench.pristine()
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == edited
+
+
+def test_only_the_new_difference_becomes_the_patch(bench: Bench, wheel: list[str]) -> None:
+    bench.patch("first", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "2 * x"\n')
+    assert bench("apply", "first").status == 0
+    both = bench.read("demo/core.py").replace(b"result = None", b"result = 0")
+    bench.write("demo/core.py", both)
+    assert bench("create", "second", "demo").status == 0
+    patch = load_patch(str(bench.patches / "second.toml"))
+    assert [(edit.scope, edit.find, edit.text) for edit in patch.edits] == [
+        ("Worker.stop", "        result = None\n", "        result = 0\n")
+    ]
+    assert patch.target.after == ("first",)
+    assert wheel == []
+    assert {p["name"]: p["state"] for p in bench.json("check").json["patches"]} == {
+        "first": "applied",
+        "second": "applied",
+    }
+    assert bench("revert", "first").status == 0
+    assert bench.read("demo/core.py") == CORE.replace("result = None", "result = 0").encode()
+    assert bench("revert", "second").status == 0
+    assert bench.pristine()
+
+
+def test_new_files_and_what_is_left_out(bench: Bench, wheel: list[str]) -> None:
+    (bench.site / "demo" / "extra.py").write_text("E = 1\n")
+    (bench.site / "demo" / "core.py.orig").write_text("leftover\n")
+    (bench.site / "demo" / "data.bin").write_bytes(b"\xff\x00")
+    (bench.site / "demo" / "util.py").unlink()
+    done = bench.json("create", "mine", "demo")
+    assert done.status == 0
+    assert [item["path"] for item in done.json["left"]] == ["demo/util.py", "demo/data.bin"]
+    assert toml(bench, "mine")["add"] == [{"file": "demo/extra.py", "content": "E = 1\n"}]
+    assert bench("revert", "mine").status == 0
+    assert not (bench.site / "demo" / "extra.py").exists()
+
+
+def test_line_breaks_of_the_file_are_kept(bench: Bench, wheel: list[str]) -> None:
+    edited = UTIL.replace("Y = 2", "Y = 20").encode()
+    bench.write("demo/util.py", edited)
+    assert bench("create", "mine", "demo").status == 0
+    assert bench("revert", "mine").status == 0
+    assert bench.read("demo/util.py") == UTIL.encode()
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/util.py") == edited
+
+
+def test_converted_line_breaks_are_no_patch(bench: Bench, wheel: list[str]) -> None:
+    bench.write("demo/util.py", UTIL.replace("\r\n", "\n").replace("Y = 2", "Y = 20").encode())
+    done = bench.json("create", "mine", "demo")
+    assert (done.status, done.error["code"], done.error["line"]) == (4, "not-expressible", 1)
+    assert list(bench.patches.iterdir()) == []
+
+
+def test_nothing_changed(bench: Bench) -> None:
+    done = bench.json("create", "mine", "demo")
+    assert (done.status, done.error["code"]) == (4, "nothing-changed")
+
+
+def test_a_dry_run_prints_and_leaves_everything(bench: Bench, wheel: list[str]) -> None:
+    bench.write("demo/core.py", CORE.replace("x + x", "2 * x").encode())
+    done = bench("create", "mine", "demo", "--dry-run")
+    assert (done.status, tomllib.loads(done.out)["name"]) == (0, "mine")
+    assert list(bench.patches.iterdir()) == []
+    assert not (bench.site / ".patchkit").exists()
+
+
+def test_a_file_is_not_replaced_unasked(bench: Bench, wheel: list[str]) -> None:
+    path = bench.patch("mine", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "3 * x"\n')
+    before = path.read_bytes()
+    bench.write("demo/core.py", CORE.replace("x + x", "2 * x").encode())
+    done = bench.json("create", "mine", "demo")
+    assert (done.status, done.error["code"]) == (2, "exists")
+    assert path.read_bytes() == before
+    assert bench("create", "mine", "demo", "--overwrite").status == 0
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize("name", ["../mine", "Mine", "a b", ""])
+def test_a_name_that_no_patch_can_have(bench: Bench, name: str) -> None:
+    done = bench.json("create", name, "demo")
+    assert (done.status, done.error["code"]) == (2, "usage")
+
+
+def test_a_distribution_that_is_not_there(bench: Bench) -> None:
+    done = bench.json("create", "mine", "nothing")
+    assert (done.status, done.error["code"]) == (3, "not-installed")
+
+
+def test_a_scratch_copy(bench: Bench) -> None:
+    bench.patch("first", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "2 * x"\n')
+    assert bench("apply", "first").status == 0
+    copy = bench.root / "copy"
+    done = bench("edit", "demo", str(copy))
+    assert done.status == 0, done.err
+    assert (copy / "demo" / "core.py").read_bytes() == CORE.encode()  # pristine, not as patched
+    assert (copy / "demo" / "util.py").read_bytes() == UTIL.encode()
+    (copy / "demo" / "core.py").write_text(CORE.replace("result = None", "result = 0"))
+    (copy / "demo" / "new.py").write_text("N = 1\n")
+    before = bench.read("demo/core.py")
+    assert bench("create", "second", "demo", "--from", str(copy)).status == 0
+    assert bench.read("demo/core.py") == before
+    assert [p["name"] for p in bench.json("check").json["patches"]] == ["first"]
+    assert bench("apply", "second").status == 0
+    assert bench.read("demo/core.py") == before.replace(b"result = None", b"result = 0")
+    assert bench.read("demo/new.py") == b"N = 1\n"
+
+
+def test_a_scratch_copy_of_another_release_is_refused(bench: Bench) -> None:
+    copy = bench.root / "copy"
+    assert bench("edit", "demo", str(copy)).status == 0
+    (copy / "demo" / "core.py").write_text("changed = 1\n")
+    bench.install("1.1")
+    done = bench.json("create", "mine", "demo", "--from", str(copy))
+    assert (done.status, done.error["code"], done.error["held"]) == (4, "stale-copy", "1.0")
+
+
+def test_a_folder_that_is_no_copy(bench: Bench, tmp_path: Path) -> None:
+    done = bench.json("create", "mine", "demo", "--from", str(tmp_path))
+    assert (done.status, done.error["code"]) == (5, "not-a-copy")
+
+
+def test_a_copy_is_not_made_over_something(bench: Bench) -> None:
+    (bench.root / "copy").mkdir()
+    (bench.root / "copy" / "mine.txt").write_text("keep")
+    done = bench.json("edit", "demo", str(bench.root / "copy"))
+    assert (done.status, done.error["code"]) == (2, "exists")
+    assert os.listdir(bench.root / "copy") == ["mine.txt"]
+
+
+def test_a_file_to_start_from_loads_and_names_what_is_installed(bench: Bench) -> None:
+    assert bench("new", "mine", "demo").status == 0
+    patch = load_patch(str(bench.patches / "mine.toml"))
+    assert (patch.target.requirement, patch.edits[0].files) == ("demo==1.0", ("demo/core.py",))
+    assert bench("new", "other", "not-here").status == 0
+    assert load_patch(str(bench.patches / "other.toml")).target.requirement == "not-here"
+    assert bench.json("new", "mine", "demo").error["code"] == "exists"
+
+
+def test_a_file_that_does_not_parse_gets_edits_without_scope(
+    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench({"demo/old.py": "print 'a'\nprint 'b'\n"})
+    monkeypatch.setattr("patchkit.ops.rebuild.from_wheel", lambda *_: b"print 'a'\nprint 'b'\n")
+    bench.write("demo/old.py", b"print 'a'\nprint 'c'\n")
+    assert bench("create", "mine", "demo").status == 0
+    assert toml(bench, "mine")["edit"] == [{"file": "demo/old.py", "find": "print 'b'\n", "replace": "print 'c'\n"}]

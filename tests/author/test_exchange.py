@@ -1,0 +1,187 @@
+"""``import`` and ``export`` as whole commands, on a small distribution."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from support.bench import CORE, UTIL, Bench
+
+from patchkit.author.exporting import git_diff
+from patchkit.author.importing import read_diff
+from patchkit.edit.plan import FilePlan
+from patchkit.errors import UsageError
+from patchkit.model.load import load_patch
+
+DIFF = """\
+From 0123456789 Mon Sep 17 00:00:00 2001
+From: A Person <person@example.org>
+Subject: [PATCH 1/2] Multiply, do not
+ add
+
+See https://example.org/demo/pull/123 for why.
+---
+diff --git a/src/demo/core.py b/src/demo/core.py
+index 0000000..1111111 100644
+--- a/src/demo/core.py
++++ b/src/demo/core.py
+@@ -905,7 +905,7 @@ def double(x):
+~
+~
+ def double(x):
+-    y = x + x
++    y = 2 * x
+     return y
+~
+~
+diff --git a/src/demo/new.py b/src/demo/new.py
+new file mode 100644
+--- /dev/null
++++ b/src/demo/new.py
+@@ -0,0 +1,2 @@
++A = 1
++B = 2
+diff --git a/tests/test_core.py b/tests/test_core.py
+--- a/tests/test_core.py
++++ b/tests/test_core.py
+@@ -1 +1 @@
+-a
++b
+""".replace("~\n", " \n")  # blank lines of context
+
+
+def written(bench: Bench, text: str) -> str:
+    path = bench.root / "work" / "pr.diff"
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+def test_a_pull_request(bench: Bench) -> None:
+    done = bench.json("import", written(bench, DIFF), "--name", "mine", "--dist", "demo")
+    assert done.status == 0, done.err
+    assert done.json["left"] == [{"path": "tests/test_core.py", "reason": "is no file of demo 1.0"}]
+    patch = load_patch(str(bench.patches / "mine.toml"))
+    assert patch.summary == "Multiply, do not add"
+    assert patch.links == ("https://example.org/demo/pull/123",)
+    assert patch.target.requirement == "demo==1.0"
+    assert [(e.files, e.scope, e.find, e.text) for e in patch.edits] == [
+        (("demo/core.py",), "double", "    y = x + x\n", "    y = 2 * x\n")
+    ]
+    assert [(add.file, add.content) for add in patch.adds] == [("demo/new.py", "A = 1\nB = 2\n")]
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == CORE.replace("x + x", "2 * x").encode()
+
+
+def test_from_standard_input_with_crlf(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(DIFF.replace("\n", "\r\n").encode())))
+    assert bench("import", "-", "--name", "mine", "--dist", "demo").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == CORE.replace("x + x", "2 * x").encode()
+
+
+def test_a_hunk_that_stands_twice_is_reported_with_both_places(bench: Bench) -> None:
+    diff = "--- a/demo/core.py\n+++ b/demo/core.py\n@@ -15,1 +15,1 @@\n-        return result\n+        return 1\n"
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, "hunks")
+    assert [(h["path"], h["diff_line"], h["candidates"]) for h in done.error["hunks"]] == [
+        ("demo/core.py", 4, [13, 17])
+    ]
+    assert list(bench.patches.iterdir()) == []
+
+
+def test_a_hunk_that_stands_nowhere_is_told_what_comes_nearest(bench: Bench) -> None:
+    diff = "--- demo/core.py\n+++ demo/core.py\n@@ -6,1 +6,1 @@\n-    y = x + z\n+    y = 1\n"
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, "hunks")
+    assert "`y = x + z` is `y = x + x` at line 6" in done.error["message"]
+
+
+def test_a_change_that_the_release_has(bench: Bench) -> None:
+    head = "--- a/demo/core.py\n+++ b/demo/core.py\n@@ -5,3 +5,3 @@\n"
+    diff = f"{head} def double(x):\n-    y = 0\n+    y = x + x\n     return y\n"
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, "present")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hello\n", "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n?a\n", "\0\xff"],
+)
+def test_what_is_no_diff(bench: Bench, text: str) -> None:
+    done = bench.json("import", written(bench, text), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (2, "diff")
+
+
+def test_a_file_without_a_final_newline() -> None:
+    diff = (
+        b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n"
+    )
+    (file,) = read_diff(diff)
+    assert file.hunks[0].lines == ((" ", "a\n"), ("-", "b"), ("+", "c"))
+
+
+def test_a_diff_that_is_cut_off() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_diff(DIFF.encode()[:-20])
+    assert caught.value.code == "diff"
+
+
+def test_export(bench: Bench) -> None:
+    bench.patch(
+        "mine",
+        '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "2 * x"\n'
+        '[[add]]\nfile = "demo/new file.py"\ncontent = "A = 1"\n',
+    )
+    wanted = """\
+diff --git a/src/demo/core.py b/src/demo/core.py
+--- a/src/demo/core.py
++++ b/src/demo/core.py
+@@ -3,7 +3,7 @@
+~
+~
+ def double(x):
+-    y = x + x
++    y = 2 * x
+     return y
+~
+~
+diff --git a/src/demo/new file.py b/src/demo/new file.py
+new file mode 100644
+--- /dev/null
++++ b/src/demo/new file.py\t
+@@ -0,0 +1 @@
++A = 1
+\\ No newline at end of file
+""".replace("~\n", " \n")
+    assert bench.json("export", "mine", "--prefix", "src").json["diff"] == wanted
+    assert bench("apply", "mine").status == 0  # applied or not, it is the same diff
+    target = bench.root / "work" / "out.diff"
+    assert bench("export", "mine", "--prefix", "src/", "--output", str(target)).status == 0
+    assert target.read_bytes() == wanted.encode()
+
+
+def test_bytes_of_any_encoding_and_line_breaks_stay() -> None:
+    plan = FilePlan("a.py", b"x = '\xe9'\r\ny\r\n", b"x = '\xe9'\r\nz\r\n", (), (), ())
+    assert git_diff(plan) == (
+        b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x = '\xe9'\r\n-y\r\n+z\r\n"
+    )
+
+
+def test_unusual_names_are_quoted_as_git_does() -> None:
+    assert git_diff(FilePlan('é".py', None, b"", (), (), ())) == (
+        b'diff --git "a/\\303\\251\\042.py" "b/\\303\\251\\042.py"\nnew file mode 100644\n'
+    )
+
+
+def test_out_and_in_again(bench: Bench, tmp_path: Path) -> None:
+    bench.patch("mine", '[[edit]]\nfile = ["demo/core.py", "demo/util.py"]\nfind = "= "\nreplace = "=  "\ncount = 3\n')
+    bench.files["demo/core.py"] = CORE.replace("    y = x + x\n", "    y = x + x\n    z = x\n").replace(
+        "        result = None\n", ""
+    )
+    bench.install("1.0")
+    assert bench("export", "mine", "--output", str(tmp_path / "x.diff")).status == 0
+    assert bench("import", str(tmp_path / "x.diff"), "--name", "again", "--dist", "demo").status == 0
+    assert bench("apply", "again").status == 0
+    assert bench.read("demo/util.py") == UTIL.replace("= ", "=  ").encode()
