@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from patchkit.author.create import compose, installed_plainly
@@ -64,6 +65,7 @@ def import_diff(
     path: str,
     summary: str | None = None,
     links: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     dry_run: bool = False,
     overwrite: bool = False,
     notice: Callable[[str], None],
@@ -79,6 +81,7 @@ def import_diff(
         path: Where to save the patch.
         summary: Its summary; by default the subject of the mail that the diff is, if it is one.
         links: Its links; those of pull requests in the diff's head are added.
+        exclude: Shell patterns of paths, as the diff has them, to leave out.
         dry_run: Save nothing.
         overwrite: Replace a file at ``path``.
         notice: Told of an interrupted command that was mended.
@@ -98,7 +101,9 @@ def import_diff(
     with opened(here, write=False, notice=notice) as workspace:
         distribution = installed_plainly(workspace, dist)
         originals = Originals(workspace.site.home, distribution, progress)
-        gathered, problems = _gather(files, distribution, originals)
+        chosen = [file for file in files if not any(fnmatchcase(file.path, pattern) for pattern in exclude)]
+        gathered, problems = _gather(chosen, distribution, originals)
+        gathered.left.extend((file.path, "is left out, as asked") for file in files if file not in chosen)
         if problems:
             raise _unplaceable(problems, distribution, sum(len(file.hunks) for file in files))
         head = diff[: diff.find(b"\n--- ") + 1].decode("utf-8", "replace")
@@ -269,9 +274,9 @@ def _nearest(hunk: DiffHunk, lines: Sequence[str]) -> str:
     if not close:
         return f": `{wanted.strip()}` has nothing like it"
     at = lines.index(close[0]) + 1
-    return (
-        f": `{wanted.strip()}` is `{close[0].strip()}` at line {at}" if close[0] != wanted else f", line {at} excepted"
-    )
+    if close[0] == wanted:
+        return f": `{wanted.strip()}` is at line {at}, but what the diff has around it is not"
+    return f": `{wanted.strip()}` is `{close[0].strip()}` at line {at}"
 
 
 def _unplaceable(problems: Sequence[Problem], distribution: Distribution, total: int) -> PlanError:

@@ -162,7 +162,7 @@ def _changes(hunk: DiffHunk) -> Iterator[DiffHunk]:
             low -= 1
         while high < len(lines) and lines[high][0] == " ":
             high += 1
-        yield hunk._replace(lines=lines[low:high])
+        yield DiffHunk(lines[low:high], hunk.diff_line + low)
         at = stop
 
 

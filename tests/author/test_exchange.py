@@ -74,6 +74,12 @@ def test_a_pull_request(bench: Bench) -> None:
     assert bench.read("demo/core.py") == CORE.replace("x + x", "2 * x").encode()
 
 
+def test_paths_that_are_not_wanted(bench: Bench) -> None:
+    done = bench.json("import", written(bench, DIFF), "--name", "mine", "--dist", "demo", "--exclude", "*/new.py")
+    assert (done.status, done.json["files"]) == (0, ["demo/core.py"])
+    assert {"path": "src/demo/new.py", "reason": "is left out, as asked"} in done.json["left"]
+
+
 def test_from_standard_input_with_crlf(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(DIFF.replace("\n", "\r\n").encode())))
     assert bench("import", "-", "--name", "mine", "--dist", "demo").status == 0

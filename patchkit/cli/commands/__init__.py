@@ -56,7 +56,7 @@ COMMANDS: dict[str, Command] = {
     "edit": Command(
         "author",
         "make a scratch copy of a distribution, to be edited",
-        "  patchkit edit requests\n  patchkit create my-fix requests --from requests-2.32.3",
+        "  patchkit edit requests",
         "Copy the pristine files of a distribution, to change them with any editor.",
     ),
     "create": Command(
@@ -70,7 +70,7 @@ COMMANDS: dict[str, Command] = {
         "author",
         "make a patch of a unified diff",
         "  patchkit import pr-123.diff --name my-fix --dist requests\n"
-        "  curl -L https://example.org/pull/123.diff | patchkit import - --name my-fix --dist requests",
+        "  patchkit import - --name my-fix --dist requests < pr-123.diff",
         "Make a patch of a unified diff, of a pull request perhaps, for the release that is\n"
         "installed. Each hunk is placed by its content, where that stands once, or reported;\n"
         "never by line number. Files that the distribution does not ship are left out.",

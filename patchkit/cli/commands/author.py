@@ -124,6 +124,9 @@ def configure_import(parser: ArgumentParser) -> None:
     parser.add_argument("--dist", required=True, metavar="DIST", help="the distribution that the diff is for")
     parser.add_argument("--summary", metavar="TEXT", help="one line on what the patch does")
     parser.add_argument("--link", metavar="URL", action="append", default=[], help="an issue or pull request")
+    parser.add_argument(
+        "--exclude", metavar="PATTERN", action="append", default=[], help="leave such paths out, such as 'tests/*'"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the patch file, save nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
 
@@ -142,6 +145,7 @@ def run_import(arguments: Namespace) -> int:
         path=_path(arguments),
         summary=arguments.summary,
         links=arguments.link,
+        exclude=arguments.exclude,
         dry_run=arguments.dry_run,
         overwrite=arguments.overwrite,
         notice=output.note,
