@@ -55,6 +55,7 @@ def create(
     folder: str | None = None,
     summary: str | None = None,
     links: Sequence[str] = (),
+    syntax: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
     notice: Callable[[str], None],
@@ -72,6 +73,7 @@ def create(
         folder: The scratch copy (``patchkit edit``); None: what was edited is the site.
         summary: Its summary; by default it says what is changed.
         links: Its links.
+        syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing and record nothing.
         overwrite: Replace a file at ``path``.
         notice: Told of an interrupted command that was mended, and of a lock that is waited for.
@@ -94,7 +96,9 @@ def create(
             if folder is None
             else in_folder(folder, distribution, originals)
         )
-        patch = compose(name, distribution, gathered, Grammar(workspace.site), summary=summary, links=links)
+        patch = compose(
+            name, distribution, gathered, Grammar(workspace.site), summary=summary, links=links, syntax=syntax
+        )
         recorded = folder is None and not dry_run
         if recorded:
             workspace.originals = {change.path: change.before for change in gathered.changed if not change.stacked}
@@ -143,6 +147,7 @@ def compose(
     *,
     summary: str | None = None,
     links: Sequence[str] = (),
+    syntax: bool = False,
 ) -> Patch:
     """The patch of the gathered changes, proved to give them byte for byte.
 
@@ -157,18 +162,24 @@ def compose(
             hint="edit a file first, in the site or in a copy that `patchkit edit` makes",
             details={"distribution": distribution.name, "left": [list(item) for item in gathered.left]},
         )
+    before = Before(distribution, {change.path: change.before for change in gathered.changed})
+    edits = {change.path: edits_of(change, grammar.parse) for change in gathered.changed}
+    if syntax:
+        from patchkit.author.syntax import as_syntax
+
+        edits = {path: as_syntax(path, own, before, grammar) for path, own in edits.items()}
     draft = Draft(
         name=name,
         summary=summary or _summary(gathered),
         requirement=f"{distribution.name}=={distribution.version}",
-        edits={change.path: edits_of(change, grammar.parse) for change in gathered.changed},
+        edits=edits,
         adds=[(path, data.decode("utf-8")) for path, data in gathered.added],
         after=sorted({name for change in gathered.changed for name in change.stacked}),
         links=links,
     )
     patch = parse_patch(render(draft), f"{name}.toml")
     wanted = {change.path: change.after for change in gathered.changed} | dict(gathered.added)
-    prove(patch, Before(distribution, {change.path: change.before for change in gathered.changed}), grammar, wanted)
+    prove(patch, before, grammar, wanted)
     return patch
 
 

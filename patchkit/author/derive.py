@@ -8,6 +8,7 @@ definition can be written for 99.8 % of them, and lands right on a release nine 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from patchkit.author.hunks import Hunk, hunks, lines_of, merged
 from patchkit.edit.outline import Outline
@@ -27,12 +28,16 @@ TELLING = 3
 
 
 class TextEdit(NamedTuple):
-    """A text edit that is to be written into a patch file; ``text`` is empty for ``delete``."""
+    """An edit that is to be written into a patch file; ``text`` is empty for ``delete``.
+
+    ``kind`` says whether ``find`` is text, or a pattern (:mod:`patchkit.author.syntax`).
+    """
 
     scope: str | None
     find: str
     action: Action
     text: str
+    kind: Literal["find", "match"] = "find"
 
 
 class _Choice(NamedTuple):

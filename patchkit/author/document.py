@@ -44,7 +44,7 @@ def render(draft: Draft) -> bytes:
         out += ["", "[[edit]]", f"file = {_array(files)}" if len(files) > 1 else _assigned("file", files[0])[0]]
         if edit.scope is not None:
             out += _assigned("scope", edit.scope)
-        out += _assigned("find", edit.find, files[0])
+        out += _assigned(edit.kind, edit.find, files[0])
         out += ["delete = true"] if edit.action == "delete" else _assigned(edit.action, edit.text, files[0])
     for path, content in draft.adds:
         out += ["", "[[add]]", *_assigned("file", path), *_assigned("content", content, path)]

@@ -66,6 +66,7 @@ def import_diff(
     summary: str | None = None,
     links: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    syntax: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
     notice: Callable[[str], None],
@@ -82,6 +83,7 @@ def import_diff(
         summary: Its summary; by default the subject of the mail that the diff is, if it is one.
         links: Its links; those of pull requests in the diff's head are added.
         exclude: Shell patterns of paths, as the diff has them, to leave out.
+        syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing.
         overwrite: Replace a file at ``path``.
         notice: Told of an interrupted command that was mended.
@@ -113,6 +115,7 @@ def import_diff(
             gathered,
             Grammar(workspace.site),
             summary=summary or _subject(head),
+            syntax=syntax,
             links=[*links, *(link for link in dict.fromkeys(_PULL.findall(head)) if link not in links)],
         )
     if not dry_run:

@@ -199,3 +199,22 @@ def test_a_file_that_does_not_parse_gets_edits_without_scope(
     bench.write("demo/old.py", b"print 'a'\nprint 'c'\n")
     assert bench("create", "mine", "demo").status == 0
     assert toml(bench, "mine")["edit"] == [{"file": "demo/old.py", "find": "print 'b'\n", "replace": "print 'c'\n"}]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match", "replace"),
+    [
+        ("    y = x + x\n", "    y = 2 * x\n", "y = x + x", "y = 2 * x"),
+        ("        result = double(job)\n", "        result = double(job, 1)\n", "double(job)", "double(job, 1)"),
+        ("    y = x + x\n", "    y, z = x, x\n", "y = x + x", "y, z = x, x"),
+    ],
+)
+def test_syntax_edits_are_offered(bench: Bench, wheel: list[str], old: str, new: str, match: str, replace: str) -> None:
+    edited = CORE.replace(old, new).encode()
+    bench.write("demo/core.py", edited)
+    assert bench("create", "mine", "demo", "--syntax").status == 0
+    (edit,) = load_patch(str(bench.patches / "mine.toml")).edits
+    assert (edit.match, edit.text) == (match, replace)
+    assert bench("revert", "mine").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == edited

@@ -69,8 +69,7 @@ COMMANDS: dict[str, Command] = {
     "import": Command(
         "author",
         "make a patch of a unified diff",
-        "  patchkit import pr-123.diff --name my-fix --dist requests\n"
-        "  patchkit import - --name my-fix --dist requests < pr-123.diff",
+        "  patchkit import pr-123.diff --name my-fix --dist requests",
         "Make a patch of a unified diff, of a pull request perhaps, for the release that is\n"
         "installed. Each hunk is placed by its content, where that stands once, or reported;\n"
         "never by line number. Files that the distribution does not ship are left out.",

@@ -24,6 +24,9 @@ def configure_create(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--summary", metavar="TEXT", help="one line on what the patch does")
     parser.add_argument("--link", metavar="URL", action="append", default=[], help="an issue or pull request")
+    parser.add_argument(
+        "--syntax", action="store_true", help="syntax edits (match) where a change is one expression or statement"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the patch file, save and record nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
 
@@ -42,6 +45,7 @@ def run_create(arguments: Namespace) -> int:
         folder=arguments.folder,
         summary=arguments.summary,
         links=arguments.link,
+        syntax=arguments.syntax,
         dry_run=arguments.dry_run,
         overwrite=arguments.overwrite,
         notice=output.note,
@@ -127,6 +131,9 @@ def configure_import(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--exclude", metavar="PATTERN", action="append", default=[], help="leave such paths out, such as 'tests/*'"
     )
+    parser.add_argument(
+        "--syntax", action="store_true", help="syntax edits (match) where a change is one expression or statement"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the patch file, save nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
 
@@ -145,6 +152,7 @@ def run_import(arguments: Namespace) -> int:
         path=_path(arguments),
         summary=arguments.summary,
         links=arguments.link,
+        syntax=arguments.syntax,
         exclude=arguments.exclude,
         dry_run=arguments.dry_run,
         overwrite=arguments.overwrite,
