@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator, Sequence
+
 from patchkit.author.derive import TELLING, TextEdit
 from patchkit.author.proof import Before
 from patchkit.edit.parse import PARSE_ERRORS
