@@ -97,7 +97,15 @@ def create(
             else in_folder(folder, distribution, originals)
         )
         patch = compose(
-            name, distribution, gathered, Grammar(workspace.site), summary=summary, links=links, syntax=syntax
+            name,
+            distribution,
+            gathered,
+            Grammar(workspace.site),
+            summary=summary,
+            description=f"Made of a hand edit of {distribution.name} {distribution.version}. Say here why, and until "
+            "when it is needed.\n",
+            links=links,
+            syntax=syntax,
         )
         recorded = folder is None and not dry_run
         if recorded:
@@ -148,6 +156,7 @@ def compose(
     summary: str | None = None,
     links: Sequence[str] = (),
     syntax: bool = False,
+    description: str = "",
 ) -> Patch:
     """The patch of the gathered changes, proved to give them byte for byte.
 
@@ -171,6 +180,7 @@ def compose(
     draft = Draft(
         name=name,
         summary=summary or _summary(gathered),
+        description=description,
         requirement=f"{distribution.name}=={distribution.version}",
         edits=edits,
         adds=[(path, data.decode("utf-8")) for path, data in gathered.added],

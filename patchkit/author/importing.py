@@ -115,6 +115,8 @@ def import_diff(
             gathered,
             Grammar(workspace.site),
             summary=summary or _subject(head),
+            description=f"Made of a diff, for {distribution.name} {distribution.version}. "
+            "Say here why, and until when it is needed.\n",
             syntax=syntax,
             links=[*links, *(link for link in dict.fromkeys(_PULL.findall(head)) if link not in links)],
         )

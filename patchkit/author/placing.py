@@ -6,6 +6,7 @@ Line numbers are never looked at, and no line is taken for another that is nearl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from patchkit.edit.parse import BLANKS
@@ -51,8 +52,9 @@ class Unplaced(NamedTuple):
 def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed], list[Unplaced]]:
     """Find the one place of every hunk.
 
-    A hunk that stands nowhere as a whole is looked for with less context, down to one line, and then change by change:
-    between two changes of a hunk, lines may have come in. What stands at several places has none.
+    A hunk that stands nowhere as a whole is looked for with less context, and then change by change: between two
+    changes of a hunk, lines may have come in. What stands at several places has none, unless the hunks, in their order,
+    fit the file in one way only.
 
     Args:
         lines: The file, each line with its line break.
@@ -70,7 +72,8 @@ def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed]
             results.append(found)
         else:
             results += [index.find(part) for part in parts]
-    return _in_order(
+    results = _by_order(results)
+    return _apart(
         [one for one in results if isinstance(one, Placed)], [one for one in results if isinstance(one, Unplaced)]
     )
 
@@ -86,12 +89,10 @@ class _Index:
 
     def find(self, hunk: DiffHunk) -> Placed | Unplaced:
         """The place of a hunk with as much of its context as fits anywhere."""
-        bare = _core(hunk, 0, 0)
         for trims in _trims(hunk):
             starts = {at + head for head, tail in trims for at in self._places(_core(hunk, head, tail).old)}
             if len(starts) == 1:
-                (start,) = starts
-                return Placed(start, start + len(bare.old), tuple(bare.new), hunk)
+                return _at(hunk, *starts)
             if starts:
                 return Unplaced(hunk, tuple(sorted(start + 1 for start in starts)))
         head, tail = _edges(hunk)
@@ -166,7 +167,44 @@ def _changes(hunk: DiffHunk) -> Iterator[DiffHunk]:
         at = stop
 
 
-def _in_order(placed: list[Placed], unplaced: list[Unplaced]) -> tuple[list[Placed], list[Unplaced]]:
+def _by_order(results: list[Placed | Unplaced]) -> list[Placed | Unplaced]:
+    """``results`` with the places of ambiguous hunks where only one choice keeps all hunks in the diff's order.
+
+    Two like hunks that fit two like places are such a case. Where the hunks that have one place are not in order
+    themselves, code was moved, and order says nothing.
+    """
+    sure = [one for one in results if isinstance(one, Placed)]
+    open_ones = [one for one in results if isinstance(one, Unplaced) and one.candidates]
+    if not open_ones or any(second.start < first.stop for first, second in pairwise(sure)):
+        return results
+    #: For every end so far: in how many ways it is reached (2: several), and one of them.
+    ways: dict[int, tuple[int, tuple[Placed, ...]]] = {0: (1, ())}
+    for one in results:
+        options = [one] if isinstance(one, Placed) else [_at(one.hunk, line - 1) for line in one.candidates]
+        if not options:
+            continue
+        reached: dict[int, tuple[int, tuple[Placed, ...]]] = {}
+        for end, (count, chosen) in ways.items():
+            for option in options:
+                # Two that insert at one point would have no order of their own.
+                if option.start >= end and not (chosen and option[:2] == chosen[-1][:2]):
+                    known = reached.get(option.stop, (0, ()))[0]
+                    reached[option.stop] = (min(known + count, 2), (*chosen, option))
+        ways = reached
+    if sum(count for count, _ in ways.values()) != 1:
+        return results
+    ((_, chosen),) = ways.values()
+    rest = iter(chosen)
+    return [next(rest) if isinstance(one, Placed) or one.candidates else one for one in results]
+
+
+def _at(hunk: DiffHunk, start: int) -> Placed:
+    """The change of ``hunk`` made at a line (0-based)."""
+    bare = _core(hunk, 0, 0)
+    return Placed(start, start + len(bare.old), tuple(bare.new), hunk)
+
+
+def _apart(placed: list[Placed], unplaced: list[Unplaced]) -> tuple[list[Placed], list[Unplaced]]:
     """The places by line. Two that change the same lines, or insert at one point, are both without a place."""
     kept: list[Placed] = []
     for one in sorted(placed, key=lambda one: (one.start, one.stop)):

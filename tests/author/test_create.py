@@ -42,6 +42,7 @@ def test_a_hand_edit_in_the_site(bench: Bench, wheel: list[str]) -> None:
         "schema": 1,
         "name": "mine",
         "summary": "Multiply",
+        "description": "Made of a hand edit of demo 1.0. Say here why, and until when it is needed.\n",
         "target": {"requirement": "demo==1.0"},
         "edit": [{"file": "demo/core.py", "scope": "double", "find": "    y = x + x\n", "replace": "    y = 2 * x\n"}],
     }

@@ -70,6 +70,28 @@ def test_two_hunks_of_one_place_are_both_without() -> None:
     assert len(unplaced) == 2
 
 
+def test_like_hunks_take_like_places_in_their_order() -> None:
+    placed, unplaced = place(
+        ["a\n", "x\n", "b\n", "a\n", "x\n", "b\n"], [hunk(" a|-x|+1| b", 1), hunk(" a|-x|+2| b", 9)]
+    )
+    assert [(p.start, p.new) for p in placed] == [(1, ("1\n",)), (4, ("2\n",))]
+    assert unplaced == []
+
+
+def test_a_place_between_two_sure_ones() -> None:
+    file = ["x\n", "p\n", "x\n", "q\n", "x\n"]
+    hunks = [hunk("-p|+P"), hunk("-x|+X"), hunk("-q|+Q")]
+    assert [(p.start, p.new) for p in place(file, hunks)[0]] == [(1, ("P\n",)), (2, ("X\n",)), (3, ("Q\n",))]
+    assert len(place(file, hunks[:2])[1]) == 1  # behind the first there are two
+
+
+def test_order_says_nothing_where_code_was_moved() -> None:
+    file = ["q\n", "x\n", "p\n", "x\n"]
+    placed, unplaced = place(file, [hunk("-p|+P"), hunk("-x|+X"), hunk("-q|+Q")])
+    assert [p.start for p in placed] == [0, 2]
+    assert [one.candidates for one in unplaced] == [(2, 4)]
+
+
 @given(st.lists(st.sampled_from("abc"), min_size=3, max_size=10), st.data())
 def test_never_a_place_that_the_whole_content_does_not_single_out(words: list[str], data: st.DataObject) -> None:
     """With full context that is there, the place is the only one that has it, or none is taken."""
