@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from patchkit.author.create import installed_plainly
 from patchkit.author.original import Originals
 from patchkit.edit.plan import FilePlan, plan_patch
-from patchkit.edit.regions import line_hunks
+from patchkit.edit.unified import file_names, hunks, quoted
 from patchkit.errors import GuardError
 from patchkit.ops.change import guard
 from patchkit.ops.session import opened
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from patchkit.model.patch import Patch
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
-
-CONTEXT = 3
-"""Unchanged lines around a change, as diff and git have them."""
 
 
 class Exported(NamedTuple):
@@ -91,68 +88,14 @@ def export(
 
 
 def git_diff(file: FilePlan, prefix: str = "") -> bytes:
-    """The diff of one file, in git's format; b"" where nothing differs.
-
-    Lines end at ``\\n`` alone, so carriage returns are part of them, and bytes of any encoding stay as they are.
-    """
+    """The diff of one file, in git's format; b"" where nothing differs."""
     if file.before == file.after:
         return b""
-    old, new = _name(f"a/{prefix}{file.path}"), _name(f"b/{prefix}{file.path}")
-    head = [f"diff --git {old} {new}"]
+    before, after = file_names(file.path, file.before, file.after, prefix)
+    head = [f"diff --git {quoted(f'a/{prefix}{file.path}')} {quoted(f'b/{prefix}{file.path}')}"]
     if file.before is None:
         head.append("new file mode 100644")
     if file.before is not None or file.after:
-        # GNU patch ends a name at a blank unless a tab follows it.
-        tab = "\t" if " " in file.path else ""
-        head += [f"--- {'/dev/null' if file.before is None else old + tab}", f"+++ {new}{tab}"]
-    before, after = _lines(file.before or b""), _lines(file.after)
-    return ("\n".join(head) + "\n").encode("ascii") + b"".join(_hunks(before, after))
-
-
-def _name(path: str) -> str:
-    """A path as git writes it: quoted, with escapes in octal, where it holds anything unusual."""
-    if path.isascii() and path.isprintable() and '"' not in path and "\\" not in path:
-        return path
-    quoted = "".join(
-        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\' else f"\\{byte:03o}" for byte in path.encode("utf-8")
-    )
-    return f'"{quoted}"'
-
-
-def _lines(data: bytes) -> list[bytes]:
-    lines = [line + b"\n" for line in data.split(b"\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
-
-
-def _hunks(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[bytes]:
-    """The hunks, those joined whose contexts would meet."""
-    changes = list(line_hunks(before, after))
-    groups: list[list[tuple[int, int, int, int]]] = []
-    for change in changes:
-        if groups and change[0] - groups[-1][-1][1] <= 2 * CONTEXT:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    for group in groups:
-        start, stop = max(group[0][0] - CONTEXT, 0), min(group[-1][1] + CONTEXT, len(before))
-        new_start = group[0][2] - (group[0][0] - start)
-        new_stop = group[-1][3] + (stop - group[-1][1])
-        yield f"@@ -{_range(start, stop)} +{_range(new_start, new_stop)} @@\n".encode("ascii")
-        at = start
-        for low, high, new_low, new_high in group:
-            yield from (_line(b" ", line) for line in before[at:low])
-            yield from (_line(b"-", line) for line in before[low:high])
-            yield from (_line(b"+", line) for line in after[new_low:new_high])
-            at = high
-        yield from (_line(b" ", line) for line in before[at:stop])
-
-
-def _range(start: int, stop: int) -> str:
-    """A range as POSIX has it (diff, "Diff -u Output Format"): an empty one names the line before it."""
-    count = stop - start
-    return f"{start + 1 if count else start}" + ("" if count == 1 else f",{count}")
-
-
-def _line(mark: bytes, line: bytes) -> bytes:
-    return mark + line if line.endswith(b"\n") else mark + line + b"\n\\ No newline at end of file\n"
+        head += [f"--- {before}", f"+++ {after}"]
+    text = "\n".join(head) + "\n"
+    return text.encode("utf-8", "surrogateescape") + b"".join(hunks(file.before or b"", file.after))

@@ -118,24 +118,6 @@ class Output:
             style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), None)
             self.line(self.paint(shown, style) if style else shown)
 
-    def data(self, data: bytes) -> None:
-        """Print bytes of a file that is the result, as they are; on a terminal as :meth:`diff` does."""
-        if _is_terminal(self._people):
-            self.diff(data.decode("utf-8", "backslashreplace"))
-            return
-        buffer = getattr(self._people, "buffer", None)
-        if buffer is None:  # a stream of the caller's own
-            self._write(self._people, data.decode("utf-8", "backslashreplace"))
-            return
-        try:
-            self._people.flush()
-            buffer.write(data)
-        except BrokenPipeError:
-            _discard(self._people)
-        except OSError as error:
-            _discard(self._people)
-            self._unwritable = error
-
     def flush(self) -> int:
         """Flush, so that a reader gone, or a full disk, is noticed in here; returns the exit status of the latter."""
         self.clear_status()

@@ -242,30 +242,10 @@ def unified(path: str, before: bytes | None, after: bytes | None, *, exact: bool
     ``exact``: bytes that are no UTF-8 are lone surrogates, by which :meth:`patchkit.cli.output.Output.diff` writes the
     very bytes; else they are spelled out.
     """
-    import difflib
+    from patchkit.edit.unified import file_names, hunks
 
     if before == after:
         return ""
-    errors = "surrogateescape" if exact else "backslashreplace"
-    old, new = _split(before, errors), _split(after, errors)
-    name_before = "/dev/null" if before is None else _quoted_name(f"a/{path}")
-    name_after = "/dev/null" if after is None else _quoted_name(f"b/{path}")
-    lines = difflib.unified_diff(old, new, name_before, name_after)
-    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
-
-
-def _quoted_name(name: str) -> str:
-    """A file's name as git writes it into a diff: quoted where it holds what would break the line."""
-    if name.isprintable():
-        return name
-    plain = {10: "\\n", 9: "\\t", 34: '\\"', 92: "\\\\"}
-    data = name.encode("utf-8", "surrogateescape")
-    return '"' + "".join(plain.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in data) + '"'
-
-
-def _split(data: bytes | None, errors: str) -> list[str]:
-    if not data:
-        return []
-    text = data.decode("utf-8", errors)
-    lines = text.split("\n")
-    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    old, new = file_names(path, before, after)
+    body = b"".join(hunks(before or b"", after or b""))
+    return f"--- {old}\n+++ {new}\n" + body.decode("utf-8", "surrogateescape" if exact else "backslashreplace")

@@ -177,7 +177,7 @@ def test_bytes_of_any_encoding_and_line_breaks_stay() -> None:
 
 def test_unusual_names_are_quoted_as_git_does() -> None:
     assert git_diff(FilePlan('é".py', None, b"", (), (), ())) == (
-        b'diff --git "a/\\303\\251\\042.py" "b/\\303\\251\\042.py"\nnew file mode 100644\n'
+        b'diff --git "a/\\303\\251\\".py" "b/\\303\\251\\".py"\nnew file mode 100644\n'
     )
 
 

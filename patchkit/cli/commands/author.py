@@ -226,7 +226,7 @@ def run_export(arguments: Namespace) -> int:
         save(arguments.target, made.data)
         output.line(f"{shown(arguments.target)}: {len(made.files)} files, from {made.distribution} {made.version}")
     elif not output.json_mode:
-        output.data(made.data)
+        output.diff(made.data.decode("utf-8", "surrogateescape"))
     output.json(
         ok=True,
         site=site_json(site),
