@@ -11,6 +11,7 @@ from patchkit.author.mark import check_mark
 from patchkit.author.original import Originals
 from patchkit.errors import SiteError
 from patchkit.ops.workspace import LARGEST_FILE, Workspace, digest
+from patchkit.runtime.ledger import open_regular
 from patchkit.site.paths import key_of, owners, package_directories
 from patchkit.site.record import leads_out
 from patchkit.tuples import NamedTuple
@@ -152,7 +153,7 @@ def _read(absolute: str) -> bytes | None:
             return None
         if status.st_size > LARGEST_FILE:
             return b"\0"  # told as no text, which a file of that size is not
-        with open(absolute, "rb") as file:
+        with open_regular(absolute) as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PlanError
+from patchkit.runtime.ledger import open_text
 
 if TYPE_CHECKING:
     from patchkit.site.distribution import Distribution
@@ -35,7 +36,7 @@ def check_mark(folder: str, distribution: Distribution) -> None:
         PlanError: ``stale-copy``.
     """
     try:
-        with open(os.path.join(folder, MARK), encoding="utf-8") as text:
+        with open_text(os.path.join(folder, MARK)) as text:
             mark = json.load(text)
         held = (str(mark["distribution"]), str(mark["version"]))
     except (OSError, ValueError, KeyError, TypeError):

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from patchkit.runtime.ledger import open_regular
 from patchkit.site.taint import uv_cache
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Originals:
     def _checked(self, path: str, absolute: str) -> bytes | None:
         """The bytes of a file, if RECORD's hash vouches for them."""
         try:
-            with open(absolute, "rb") as file:
+            with open_regular(absolute) as file:
                 data = file.read()
         except OSError:
             return None

@@ -42,12 +42,28 @@ def _run(argv: Sequence[str], output: Output) -> int:
     except KeyboardInterrupt:
         return output.interrupted()
     except OSError as error:
+        if error.filename is None and _directory_is_gone():
+            return output.fail(
+                SiteError(
+                    "the working directory is gone, or closed to you",
+                    code="os-error",
+                    hint="cd to another one, and run the command again",
+                )
+            )
         return output.fail(
             SiteError(
                 f"{error.filename or 'the system'}: {error.strerror or error}",
                 code="os-error",
                 hint="check the path and its permissions",
                 details={"path": str(error.filename) if error.filename else None, "errno": error.errno},
+            )
+        )
+    except MemoryError:
+        return output.fail(
+            SiteError(
+                "there is not enough memory for the patch file or for a file that it edits",
+                code="no-memory",
+                hint="use text edits, which need the least, or a machine with more memory",
             )
         )
     except RecursionError:
@@ -63,6 +79,14 @@ def _run(argv: Sequence[str], output: Output) -> int:
                 hint="this is a fault of patchkit: run it again with PATCHKIT_DEBUG=1 and report what it prints",
             )
         )
+
+
+def _directory_is_gone() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 def _color_wanted(argv: Sequence[str]) -> str:

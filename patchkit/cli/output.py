@@ -132,7 +132,8 @@ class Output:
                 self._unwritable = error
         if self._unwritable is None:
             return 0
-        self._write(sys.stderr, f"error: the output cannot be written: {self._unwritable.strerror}\n")
+        reason = self._unwritable.strerror
+        self._write(sys.stderr, f"error: the output cannot be written: {reason}; what the command did stands\n")
         return SiteError.exit_status
 
     def _shown(self, text: str) -> str:

@@ -289,15 +289,30 @@ def _check_repeats(document: Document, edits: Iterable[Edit], adds: Iterable[Add
                 at: KeyPath = ("edit", edit.index)
                 document.key_problem((*at, edit.anchor_key), f"the same place of {file} is edited by edit {same.index}")
     added: dict[tuple[str, frozenset[str]], int] = {}
+    alike: dict[tuple[str, frozenset[str]], int] = {}
     for add in adds:
         place = (add.file, _version_set(add.versions))
+        folded = (_folded(add.file), place[1])
         if place in added:
             at = ("add", add.index, "file")
             document.key_problem(at, f"{quote(add.file)} is added by add {added[place]} already")
         elif place in edited:
             at = ("add", add.index, "file")
             document.key_problem(at, f"{quote(add.file)} is edited by edit {edited[place]}: a file is new or edited")
+        elif folded in alike:
+            what = f"{quote(add.file)} differs from the file of add {alike[folded]} in case or in Unicode form alone"
+            document.key_problem(("add", add.index, "file"), f"{what}: on many disks that is one file")
         added.setdefault(place, add.index)
+        alike.setdefault(folded, add.index)
+
+
+def _folded(file: str) -> str:
+    """What a disk of macOS or Windows goes by."""
+    if file.isascii():
+        return file.lower()
+    import unicodedata
+
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", file).casefold())
 
 
 def _version_set(versions: str | None) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from patchkit.edit.plan import upstreamed_by
-from patchkit.errors import GuardError, SiteError
+from patchkit.errors import GuardError, PatchkitError, SiteError
 from patchkit.model.patch import Patch
 from patchkit.ops.catalog import check_unique_name
 from patchkit.ops.change import ChangeSet, Wanted, guard, plan_change
@@ -23,13 +23,14 @@ from patchkit.ops.outcome import (
     unchanged_files,
     unwitnessed_notes,
 )
-from patchkit.ops.session import opened
+from patchkit.ops.session import once, opened
 from patchkit.ops.stacks import StackFiles
 from patchkit.ops.workspace import Workspace
 from patchkit.runtime.ledger import installed
 from patchkit.site.distribution import Distribution
-from patchkit.site.environment import Site, ledger_homes, looks_odd
+from patchkit.site.environment import Site, ledger_homes
 from patchkit.site.grammar import Grammar
+from patchkit.site.shadow import is_linked, looks_odd
 from patchkit.state.ledger import Ledger, PatchEntry
 
 
@@ -55,23 +56,41 @@ def apply_site(
         find_patch: The file of an applied patch by its name, should the ledger have lost its copy.
 
     Raises:
-        SiteError: ``several-homes``; or as :func:`apply_patches`, as are the others.
+        SiteError: ``several-homes``; ``locked``; or as :func:`apply_patches`, as are the others.
     """
     home = common_home(site, patches)
+    notice = once(notice)
     # Where nothing is installed there is nothing to write, and the guards say so also where one may not write.
     write = home is not None and not dry_run
 
-    def work() -> Outcome:
+    def work(write: bool) -> Outcome:
         with opened(site.at(home or site.home), write=write, notice=notice) as workspace:
             workspace.fetch = fetch
             workspace.find_patch = find_patch
-            return apply_patches(workspace, patches, dry_run=dry_run, allow_known_bad=allow_known_bad)
+            return apply_patches(workspace, patches, dry_run=not write, allow_known_bad=allow_known_bad)
 
-    if write:
-        return work()
-    from patchkit.ops.check import GLANCE_SECONDS, steady
+    def look() -> Outcome:
+        from patchkit.ops.check import GLANCE_SECONDS, steady
 
-    return steady(site, work, quiet=GLANCE_SECONDS)
+        return steady(site, lambda: work(False), wait=GLANCE_SECONDS, notice=notice)
+
+    if not write:
+        outcome = look()
+        outcome.dry_run = dry_run
+        return outcome
+    try:
+        return work(True)
+    except SiteError as error:
+        if error.code not in ("read-only", "permission"):
+            raise
+        try:
+            outcome = look()
+        except PatchkitError:
+            raise error from None
+        if any(patch.action not in ("unchanged", "skipped") for patch in outcome.patches):
+            raise
+        outcome.dry_run = False  # all of it is applied already: nothing had to be written
+        return outcome
 
 
 def apply_patches(
@@ -156,7 +175,7 @@ def _notes_in_place(workspace: Workspace, changes: ChangeSet, unchanged: Sequenc
     notes: list[str] = []
     for name in unchanged:
         recorded = workspace.ledger.patch(name)
-        if recorded is not None and looks_odd(workspace.site.home, recorded.files, {}):
+        if recorded is not None and looks_odd(workspace.site, workspace.site.home, recorded.files):
             from patchkit.ops.witness import notes_in_place
 
             notes += notes_in_place(workspace, recorded)
@@ -164,7 +183,7 @@ def _notes_in_place(workspace: Workspace, changes: ChangeSet, unchanged: Sequenc
         stack = change.stack
         if stack is None or stack.pristine is None or not change.current == stack.data != stack.pristine.data:
             continue
-        if change.key not in workspace.ledger.files or looks_odd(workspace.site.home, [change.key], {}):
+        if change.key not in workspace.ledger.files or is_linked(change.absolute):
             from patchkit.ops.witness import taint_notes
 
             notes += taint_notes(stack.distribution, [(stack.path, change.absolute)])

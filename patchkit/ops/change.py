@@ -6,7 +6,6 @@ in order, from pristine.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitErr
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.stacks import FileStack, StackFiles
-from patchkit.ops.workspace import Workspace, digest
+from patchkit.ops.workspace import Workspace, digest, reinstall_command
 from patchkit.runtime.ledger import key_of
 from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
@@ -27,7 +26,6 @@ from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.regions import Script
-    from patchkit.site.environment import Site
 
 
 class Wanted(NamedTuple):
@@ -130,9 +128,7 @@ def plan_change(
             if item.name not in affected or not workspace.in_force(item):
                 continue
             patch = ledger_patch(workspace, item)
-            distribution = workspace.distribution(item.distribution)
-            if distribution is None:
-                continue
+            distribution = _distribution_of(workspace, item)
         else:
             patch, distribution = item.patch, item.distribution
         try:
@@ -163,6 +159,26 @@ def plan_change(
                 back = (p.name for p in workspace.ledger.patches if key in p.files and p.name in affected - named)
                 changes.restored.update(dict.fromkeys(back))
     return changes
+
+
+def _distribution_of(workspace: Workspace, recorded: PatchEntry) -> Distribution:
+    """The distribution of an applied patch that is to be laid anew.
+
+    Raises:
+        SiteError: ``metadata``: what it was applied to is there, and cannot be read.
+    """
+    distribution = workspace.distribution(recorded.distribution)
+    if distribution is not None:
+        return distribution
+    place = workspace.absolute(recorded.info) if recorded.info is not None else workspace.site.home
+    raise SiteError(
+        f"{recorded.name}, which is applied as well, has to be laid anew, and {place} does not say any more what "
+        f"{recorded.distribution} {recorded.version} is: its METADATA is gone or cannot be read",
+        code="metadata",
+        hint=f"install it again: `{reinstall_command(workspace.site, recorded.distribution, recorded.version)}`, then "
+        f"`patchkit sync`; or take {recorded.name} out as well",
+        details={"path": place, "distribution": recorded.distribution, "patch": recorded.name},
+    )
 
 
 def _explain_misfit(error: PatchkitError, name: str, others: Sequence[str], *, reverting: bool) -> None:
@@ -369,9 +385,9 @@ def _file_change(
     if force:
         return change._replace(discarded=current)
     if stack is not None and current is not None:
-        from patchkit.ops.witness import refuse_tainted
+        from patchkit.ops.witness import may_be_linked, refuse_tainted
 
-        refuse_tainted(stack.distribution, change.path, change.absolute)
+        refuse_tainted(stack.distribution, change.path, change.absolute, lone=may_be_linked(workspace, key))
     if entry is None and stack is not None:
         name, version = stack.distribution.name, stack.distribution.version
         raise SiteError(
@@ -389,22 +405,6 @@ def _file_change(
         f"`patchkit revert {names} --force` discards those inside, and keeps a copy",
         details={"path": change.path, "state": "modified"},
     )
-
-
-def reinstall_command(site: Site, name: str, version: str) -> str:
-    """What brings the released bytes of a distribution back, to be typed as it stands.
-
-    Who installed it, and how, decides; for one that is not installed, it is pip of the site's own interpreter.
-    """
-    import shlex
-
-    found = None
-    with contextlib.suppress(PatchkitError):
-        found = site.find(name)
-    if found is not None:
-        return found.reinstall
-    how = ["pip"] if site.interpreter is None else [site.interpreter.executable, "-m", "pip"]
-    return shlex.join([*how, "install", "--force-reinstall", "--no-deps", "--no-cache-dir", f"{name}=={version}"])
 
 
 def _names_on(workspace: Workspace, key: str) -> str:

@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.errors import SiteError
-from patchkit.runtime.ledger import check_files, installed, lost, missing_blobs, normal, read, state_path
-from patchkit.site.environment import ledger_homes, looks_odd
+from patchkit.runtime.ledger import check_files, infos_of, installed, lost, missing_blobs, read, state_path
+from patchkit.site.environment import ledger_homes
+from patchkit.site.shadow import Glance
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from patchkit.ops.drift import Drift
     from patchkit.site.environment import Site
     from patchkit.state.journal import Journal
+    from patchkit.state.lock import Holder
 
     _T = TypeVar("_T")
+    Marks = dict[str, list[tuple[int, int, int] | None]]
     FileWord = Literal["applied", "pristine", "modified", "missing", "unreadable"]
     StateWord = Literal[
         "applied",
@@ -41,9 +44,9 @@ if TYPE_CHECKING:
 
 #: Looks at a site that other commands keep changing, before they are kept from it for a moment.
 LOOKS = 8
-#: Seconds to wait for that moment: who goes on to write, and who only looks.
+#: Seconds to wait for that moment, and those that who only looks waits for a command that is writing.
 QUIET_SECONDS = 20.0
-GLANCE_SECONDS = 0.3
+GLANCE_SECONDS = 5.0
 
 #: The states in which nothing needs doing.
 CLEAN = frozenset({"applied", "upstreamed"})
@@ -99,16 +102,23 @@ class _Home:
         self.patches: list[dict[str, Any]] = [] if ledger is None else ledger["patches"]
         self.upstreamed: list[dict[str, Any]] = [] if ledger is None else ledger["upstreamed"]
         self.files: Mapping[str, FileWord] = {}
+        self.linked: set[str] = set()
         self.added: frozenset[str] = frozenset()
         self.changing = False
         self.lost: Mapping[str, list[str]] = {}
         if self.patches and ledger is not None:
-            self.files = cast("dict[str, FileWord]", check_files(path, ledger))
+            self.files = cast("dict[str, FileWord]", check_files(path, ledger, linked=self.linked))
             self.added = frozenset(key for key, entry in ledger["files"].items() if entry["pristine"] is None)
             self.lost = lost(ledger, missing_blobs(path, ledger))
 
 
-def check_site(site: Site, names: Sequence[str] = (), catalog: Catalog | None = None) -> Report:
+def check_site(
+    site: Site,
+    names: Sequence[str] = (),
+    catalog: Catalog | None = None,
+    *,
+    notice: Callable[[str], None] | None = None,
+) -> Report:
     """The state of every patch in any ledger of the site's path, and of every one that the project wants.
 
     What an interrupted command left is taken back first, where that can be.
@@ -117,18 +127,21 @@ def check_site(site: Site, names: Sequence[str] = (), catalog: Catalog | None = 
         site: The site.
         names: Only these (or paths of patch files); the others' states are not worked out.
         catalog: Patch files and the project's list; None: only the ledgers count.
+        notice: Told of a command that is waited for, where commands come and go all the time.
 
     Raises:
-        SiteError: A ledger or a journal cannot be read, or a newer patchkit wrote it.
+        SiteError: A ledger or a journal cannot be read, or a newer patchkit wrote it; as :func:`steady`.
         UsageError: ``unknown-patch``.
     """
     mended: list[str] = []  # by whichever look: it is told of once
-    report = steady(site, lambda: _look(site, names, catalog, mended))
+    report = steady(site, lambda: _look(site, names, catalog, mended), notice=notice)
     report.notices[:0] = mended
     return report
 
 
-def steady(site: Site, look: Callable[[], _T], *, quiet: float = 0.0) -> _T:
+def steady(
+    site: Site, look: Callable[[], _T], *, wait: float | None = None, notice: Callable[[str], None] | None = None
+) -> _T:
     """What ``look`` finds at one moment, though it reads many files: no command began or ended meanwhile.
 
     Where others come and go faster than one can look, they are kept out for one look; by who may not write there with
@@ -137,64 +150,111 @@ def steady(site: Site, look: Callable[[], _T], *, quiet: float = 0.0) -> _T:
     Args:
         site: The site.
         look: Reads it; called again where it was not left alone.
-        quiet: Seconds to wait for a command that is writing now; one that is at work all the time is ``look``'s to know
-            of, by its journal.
+        wait: Seconds to wait for a command that is writing now, unless ``$PATCHKIT_WAIT`` says how many; None: such a
+            command is ``look``'s to know of, by its journal.
+        notice: Told of a command that is waited for.
 
     Raises:
+        SiteError: ``locked``: a command was writing all the time, or many one after another.
+        UsageError: ``$PATCHKIT_WAIT`` is no number of seconds.
         Exception: As ``look`` does, when nothing changed meanwhile.
     """
     for _ in range(LOOKS):
-        if quiet:
-            _await_quiet(site, quiet)
-        before = _marks(site)
+        before = marks(site) if wait is None else quiet(site, wait, notice)
         try:
             found = look()
         except Exception:
-            if _marks(site) == before:
+            if marks(site) == before:
                 raise
         else:
-            if _marks(site) == before:
+            if marks(site) == before:
                 return found
     from contextlib import ExitStack
 
-    from patchkit.state.lock import in_order, lock, shared
+    from patchkit.ops.session import waiting_text
+    from patchkit.state.lock import Holder, in_order, lock, locked_by, patience, shared
 
+    def tell(by: Holder) -> None:
+        if notice is not None:
+            notice(waiting_text(by))
+
+    seconds = patience(QUIET_SECONDS)
     with ExitStack() as stack:
         for path in in_order(ledger_homes(site)):
             try:
-                stack.enter_context(lock(path, timeout=QUIET_SECONDS))
+                stack.enter_context(lock(path, timeout=seconds, on_wait=tell))
             except SiteError as error:
                 if error.code != "locked":
-                    stack.enter_context(shared(path, timeout=QUIET_SECONDS))
-        return look()
+                    stack.enter_context(shared(path, timeout=seconds))
+        for _ in range(2):  # the first look may have taken back what an interrupted command left
+            before = marks(site) if wait is None else quiet(site, wait, notice)
+            try:
+                found = look()
+            except Exception:
+                if marks(site) == before:
+                    raise
+                continue
+            if marks(site) == before:
+                return found
+    raise locked_by(state_path(site.home, "lock"), Holder(None, ""), seconds, seconds)
 
 
-def _await_quiet(site: Site, seconds: float) -> None:
-    """Wait until no command is writing, or the time is over. What an interrupted one left is not waited for."""
-    deadline: float | None = None
-    while any(os.path.lexists(state_path(home, "journal.json")) for home in ledger_homes(site)):
+def quiet(site: Site, wait: float, notice: Callable[[str], None] | None = None) -> Marks:
+    """The marks of the site at a moment at which no command is writing, which is waited for.
+
+    What an interrupted command left is not waited for.
+
+    Args:
+        site: The site.
+        wait: Seconds, unless ``$PATCHKIT_WAIT`` says how many.
+        notice: Told of the command that is waited for.
+
+    Raises:
+        SiteError: ``locked``: it was writing all the time.
+        UsageError: ``$PATCHKIT_WAIT`` is no number of seconds.
+    """
+    began: float | None = None
+    while True:
+        found = marks(site)
+        homes = [home for home, (_, _, journal) in found.items() if journal is not None]
+        if not homes:
+            return found
         import time
 
-        from patchkit.state.lock import POLL_SECONDS, probe
+        from patchkit.ops.session import running_text, waiting_text
+        from patchkit.state.lock import POLL_SECONDS, locked_by, patience, probe
 
-        deadline = time.monotonic() + seconds if deadline is None else deadline
-        if time.monotonic() >= deadline or not any(probe(home) for home in ledger_homes(site)):
-            return
+        for home in homes:
+            by = probe(home)
+            if by is not None:
+                break
+        else:
+            return found
+        now = time.monotonic()
+        if began is None:
+            began = now
+            if notice is not None:
+                notice(waiting_text(by) if wait > GLANCE_SECONDS else running_text(by))
+        seconds = patience(wait)
+        if now - began >= seconds:
+            raise locked_by(state_path(home, "lock"), by, now - began, seconds)
         time.sleep(POLL_SECONDS / 5)
 
 
-def _marks(site: Site) -> list[tuple[int, int, int] | None]:
-    """What a command cannot leave as it is: the ledgers' folders, and in each the ledger and the journal."""
-    marks: list[tuple[int, int, int] | None] = []
+def marks(site: Site) -> Marks:
+    """What a command cannot leave as it is, by directory: the ledger's folder, the ledger and the journal."""
+    homes: Marks = {}
     for home in ledger_homes(site):
+        found: list[tuple[int, int, int] | None] = []
         for path in (state_path(home), state_path(home, "ledger.json"), state_path(home, "journal.json")):
             try:
                 now = os.stat(path)
             except OSError:
-                marks.append(None)
+                found.append(None)
             else:
-                marks.append((now.st_ino, now.st_mtime_ns, now.st_size))
-    return marks
+                found.append((now.st_ino, now.st_mtime_ns, now.st_size))
+        homes[home] = found
+    return homes
 
 
 def _look(site: Site, names: Sequence[str], catalog: Catalog | None, mended: list[str]) -> Report:
@@ -252,7 +312,7 @@ def _read_home(site: Site, path: str, report: Report, told: list[str]) -> tuple[
         from patchkit.ops.session import mend_home
 
         try:
-            mended = mend_home(path, wait=False)
+            mended = mend_home(site, path, wait=False)
         except SiteError as error:
             halted = error
         else:
@@ -303,13 +363,13 @@ class _Installs:
         self._site = site
         self._recorded = {home.path: {str(patch["name"]) for patch in home.patches} for home in homes}
         self._wanted = {str(patch["distribution"]) for home in homes for patch in home.patches}
-        self._counts: dict[str, dict[str, int]] = {}
-        self.listed: dict[str, set[str]] = {}
+        self._found: dict[str, dict[str, list[str]]] = {}
+        self._glances: dict[str, Glance] = {}
 
     def doubtful(self, home: _Home, patch: Mapping[str, Any]) -> bool:
         """Whether the install that a patch is on may not be the one that imports find."""
         distribution = str(patch["distribution"])
-        if self._in(home.path).get(distribution, 0) > 1:
+        if len(self._in(home.path).get(distribution, ())) > 1:
             return True
         for directory in self._site.paths:
             if directory == home.path or os.path.realpath(directory) == os.path.realpath(home.path):
@@ -319,24 +379,17 @@ class _Installs:
                 return patch["name"] not in self._recorded.get(directory, ())
         return False
 
-    def _in(self, directory: str) -> dict[str, int]:
-        """How many installs of each distribution there may be, by the names of their metadata."""
-        found = self._counts.get(directory)
+    def glance(self, home: _Home) -> Glance:
+        """What may go before a home's files for imports."""
+        found = self._glances.get(home.path)
         if found is None:
-            found = self._counts[directory] = {}
-            heads = tuple({name.partition("-")[0] for name in self._wanted})  # no spelling changes more than the case
-            try:
-                names = os.listdir(directory)
-            except OSError:
-                names = []
-            for name in names:
-                if name.endswith((".dist-info", ".egg-info")) and name.lower().startswith(heads):
-                    stem = normal(name.rpartition(".")[0])
-                    for wanted in self._wanted:
-                        # A version begins with a digit; a dash alone does not end a name ("Flask-Login-0.6.3").
-                        rest = stem[len(wanted) :]
-                        if stem.startswith(wanted) and (not rest or (rest[0] == "-" and rest[1:2].isdigit())):
-                            found[wanted] = found.get(wanted, 0) + 1
+            found = self._glances[home.path] = Glance(self._site, home.path)
+        return found
+
+    def _in(self, directory: str) -> dict[str, list[str]]:
+        found = self._found.get(directory)
+        if found is None:
+            found = self._found[directory] = infos_of(directory, self._wanted)
         return found
 
 
@@ -369,7 +422,8 @@ def _applied_state(home: _Home, patch: Mapping[str, Any], installs: _Installs, d
         if name in home.lost:
             reason = f"the ledger has lost {', '.join(home.lost[name])}: `patchkit sync` or `patchkit apply {name}` "
             return state("corrupt", reason + "finds it again where it can, else with --fetch")
-        return state("applied", drift.beside(home.path, patch) if looks_odd(home.path, keys, installs.listed) else None)
+        odd = not home.linked.isdisjoint(keys) or installs.glance(home).sees(keys)
+        return state("applied", drift.beside(home.path, patch) if odd else None)
     if "unreadable" in kinds:
         return state("modified", f"cannot be read: {_first(files, 'unreadable')[0]}")
     if "modified" in kinds or "missing" in kinds:

@@ -58,6 +58,12 @@ def commit_change(
         ledger = ledger.with_upstreamed(
             Upstreamed(name, distribution.normalized, distribution.version, info, patch.digest)
         )
+    dropped = [one.name for one in workspace.ledger.patches if command != "revert" and ledger.patch(one.name) is None]
+    event: dict[str, object] = {"command": command, "patches": list(names)}
+    if dropped:
+        event["dropped"] = dropped
+    if discarded:
+        event["discarded"] = dict(discarded)
     writes = changes.writes
     if not writes and ledger == workspace.ledger and not workspace.recovered:
         return 0
@@ -76,7 +82,7 @@ def commit_change(
             for change in writes
         ],
         ledger,
-        {"command": command, "patches": list(names), **({"discarded": dict(discarded)} if discarded else {})},
+        event,
         extra_blobs=[*_blobs(changes), *workspace.recovered.values()],
         pycache_prefixes=_prefixes(workspace),
     )

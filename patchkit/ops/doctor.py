@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from patchkit.errors import PatchkitError, SiteError
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.homes import Homes
-from patchkit.ops.witness import compare, notes_in_place
+from patchkit.ops.witness import compare, may_be_linked, notes_in_place
 from patchkit.ops.workspace import Workspace
 from patchkit.runtime.ledger import lost, missing_blobs, state_path
 from patchkit.site.distribution import Distribution, find_distribution, normalize
 from patchkit.site.environment import Site, home_of, ledger_homes
-from patchkit.site.taint import find_taint
+from patchkit.site.paths import key_of
+from patchkit.site.taint import Taints
 from patchkit.state import blobs
 from patchkit.state.ledger import Ledger
 from patchkit.tuples import NamedTuple
@@ -168,13 +169,15 @@ def _tainted(
                 continue  # its RECORD or its ledger is damaged, which has been said
     facts = []
     for distribution, paths in compare(listed, progress):
+        taints, workspace = Taints(distribution), homes.at(home_of(site, distribution))
         again = f"install it again: `{distribution.reinstall}`; where it is so then, the release comes so"
         text = "not as installed (RECORD's hash), and patchkit did not write it"
         for path in paths[:_MOST]:
             # Distributors strip libraries and link data elsewhere; of sources nobody is meant to change a byte.
             level = "problem" if path.endswith(SOURCES) else "note"
             absolute = os.path.join(distribution.base, *path.split("/"))
-            taint = find_taint(distribution, path, absolute, lone=level == "problem")
+            key = key_of(workspace.site, absolute)
+            taint = taints.find(path, absolute, lone=level == "problem" and may_be_linked(workspace, key))
             if taint is None:
                 facts.append(Fact(level, distribution.name, f"{path}: {text}", again))
             else:

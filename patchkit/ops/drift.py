@@ -56,7 +56,7 @@ class Drift:
         try:
             workspace = self.homes().at(home)
             found = workspace.ledger.patch(str(recorded["name"]))
-            return None if found is None else "; ".join(notes_in_place(workspace, found)) or None
+            return None if found is None else "; ".join(notes_in_place(workspace, found, brief=True)) or None
         except PatchkitError:
             return None
 
@@ -78,11 +78,10 @@ class Drift:
         if path is None:
             return None
 
-        from patchkit.runtime.ledger import sha256_hex
+        from patchkit.runtime.ledger import read_regular, sha256_hex
 
         try:
-            with open(path, "rb") as file:
-                same = sha256_hex(file.read()) == recorded["digest"]
+            same = sha256_hex(read_regular(path)) == recorded["digest"]
         except OSError:
             return None
         if same:
@@ -100,7 +99,7 @@ class Drift:
 
     def reinstall(self, recorded: Mapping[str, Any]) -> str:
         """What brings the released bytes of a patch's distribution back, to be typed as it stands."""
-        from patchkit.ops.change import reinstall_command
+        from patchkit.ops.workspace import reinstall_command
 
         return reinstall_command(self.site, str(recorded["distribution"]), str(recorded["version"]))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError, PlanError, SiteError
 from patchkit.ops.change import Wanted, guard, plan_change
-from patchkit.ops.workspace import Workspace
+from patchkit.ops.workspace import Workspace, digest
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
@@ -69,14 +69,17 @@ def hand_edits(site: Site, name: str) -> str | None:
         site: The site, at the home that is meant.
         name: The patch.
     """
+    workspace = Workspace(site)
     try:
-        changes = plan_change(Workspace(site), drop=[name], keep_hand_edits=True)
+        changes = plan_change(workspace, drop=[name], keep_hand_edits=True)
     except SiteError as error:
         if error.code != "hand-edit-inside":
             return None
         found = error.details.get("conflicts") or ()
         at = f" (line{'s' if len(found) > 1 else ''} {', '.join(map(str, found[:3]))})" if found else ""
         only = ", in its line breaks alone" if error.details.get("line_breaks") else ""
+        if _edited(workspace, name) > 1:  # the lines are those of one of them
+            at = f" in {error.details['path']}{at}"
         return (
             f"inside of what patchkit wrote{at}{only}: `patchkit revert --force {name}` discards that, and keeps a copy"
         )
@@ -85,3 +88,25 @@ def hand_edits(site: Site, name: str) -> str | None:
     if any(change.kept for change in changes.files.values()):
         return f"outside of what patchkit wrote: `patchkit revert {name}` keeps that"
     return None
+
+
+def kept_by_hand(site: Site, name: str) -> set[str]:
+    """The keys of those files of an applied patch whose hand edits lie outside of what patchkit wrote, which is there.
+
+    Args:
+        site: The site, at the home that is meant.
+        name: The patch.
+    """
+    try:
+        changes = plan_change(Workspace(site), drop=[name], keep_hand_edits=True, force=True)
+    except PatchkitError:
+        return set()
+    return {key for key, change in changes.files.items() if change.kept}
+
+
+def _edited(workspace: Workspace, name: str) -> int:
+    """How many files of an applied patch are there, and hold something else than patchkit wrote."""
+    recorded = workspace.ledger.patch(name)
+    keys = () if recorded is None else recorded.files
+    held = [(workspace.current(workspace.absolute(key)), workspace.ledger.files[key].after.sha256) for key in keys]
+    return sum(current is not None and digest(current) != after for current, after in held)

@@ -12,7 +12,7 @@ from patchkit.ops.catalog import Catalog
 from patchkit.ops.change import guard, ledger_patch
 from patchkit.ops.homes import Homes
 from patchkit.ops.witness import notes_in_place, tainted, tainted_file
-from patchkit.site.environment import looks_odd
+from patchkit.site.shadow import looks_odd
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -97,8 +97,9 @@ def states_of(homes: Homes, patch: Patch) -> list[tuple[ListWord, str | None, st
         here = homes.in_place(workspace).applied(patch)
         home = workspace.site.home
         if here:
-            odd = looks_odd(home, recorded.files, {})
-            found.append(("applied", "; ".join(notes_in_place(workspace, recorded)) or None if odd else None, home))
+            odd = looks_odd(workspace.site, home, recorded.files)
+            notes = notes_in_place(workspace, recorded, brief=True) if odd else []
+            found.append(("applied", "; ".join(notes) or None, home))
         else:
             found.append(("drifted", tainted_file(workspace, recorded) or "see `patchkit check`", home))
     return found or [compatibility(homes, patch)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import SiteError
 from patchkit.ops.check import FileDrift, PatchState
-from patchkit.runtime.ledger import sha256_hex
+from patchkit.runtime.ledger import open_regular, sha256_hex
 from patchkit.state.journal import Journal, JournalFile, load
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _state(home: str, journal: Journal, file: JournalFile) -> FileWord:
     """The word of ``check`` for one file of the journal."""
     path = journal.path(home, file)
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             sha256 = sha256_hex(stream.read())
     except (FileNotFoundError, NotADirectoryError):
         gone = file.pristine is None and not os.path.lexists(path)  # one that a patch adds

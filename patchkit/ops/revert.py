@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError, SiteError, UsageError
 from patchkit.ops.change import FileChange, plan_change
-from patchkit.ops.check import GLANCE_SECONDS, QUIET_SECONDS, steady
+from patchkit.ops.check import GLANCE_SECONDS, steady
 from patchkit.ops.commit import commit_change
 from patchkit.ops.outcome import (
     Discarded,
@@ -22,12 +22,12 @@ from patchkit.ops.outcome import (
     restored_notes,
     reverted_files,
 )
-from patchkit.ops.session import Mended, mend, opened
+from patchkit.ops.session import Mended, mend, once, opened
 from patchkit.ops.workspace import Workspace, digest
 from patchkit.runtime.ledger import read, state_path
 from patchkit.site.environment import Site, ledger_homes
 from patchkit.state.access import check_writable
-from patchkit.state.lock import in_order
+from patchkit.state.lock import WAIT_SECONDS, in_order
 
 if TYPE_CHECKING:
     from patchkit.ops.catalog import Catalog
@@ -66,6 +66,7 @@ def revert_site(
         SiteError: A ledger cannot be read or written, or as :func:`revert_patches`.
         PlanError: A remaining patch does not fit without those taken out.
     """
+    notice = once(notice)
     mended = mend(site, wait=not dry_run, notice=notice)
     for text in mended.notices:
         notice(text)
@@ -80,7 +81,8 @@ def revert_site(
             _refuse_unrecorded(site, catalog, known, wanted, everything)
         return held, known, wanted
 
-    held, known, wanted = steady(site, look, quiet=QUIET_SECONDS if not dry_run else GLANCE_SECONDS)
+    wait = GLANCE_SECONDS if dry_run else WAIT_SECONDS
+    held, known, wanted = steady(site, look, wait=wait, notice=notice)
     homes = [home for home, here in held.items() if not set(here).isdisjoint(wanted)]
     with ExitStack() as stack:
         workspaces: dict[str, Workspace] = {}
@@ -237,9 +239,13 @@ def _of_what_is_gone(workspace: Workspace, recorded: PatchEntry, files: Sequence
     left = [key for key in recorded.files if gone and _edited_addition(workspace, key)]
     if left:
         what += f"; {', '.join(left)}, which the patch had added, stays: it was edited since"
+    if any(file.after_sha256 is not None and file.before_sha256 != file.after_sha256 for file in files):
+        what += f"; its files were still there, and {'would have' if dry_run else 'have'} their original bytes again"
+    elif not removed:
+        return what if left else f"{what}: nothing to take back"
     if removed:
         return f"{what}; {'would remove' if dry_run else 'removed'} what the patch had added"
-    return what if left else f"{what}: nothing to take back"
+    return what
 
 
 def _edited_addition(workspace: Workspace, key: str) -> bool:
@@ -267,7 +273,7 @@ def _keep_copies(home: str, discarded: Sequence[Discarded]) -> None:
 
     for item in discarded:
         try:
-            fs.write_atomic(item.copy, item.before, fs.readable_like(home))
+            fs.write_atomic(item.copy, item.before, fs.open_like(home))
         except OSError as error:
             raise fs.named(error, item.copy, suffix="; nothing was changed") from error
 

@@ -51,7 +51,7 @@ def opened(site: Site, *, write: bool, notice: Callable[[str], None]) -> Iterato
 
     ledger_homes(site)  # refuses what is no directory
     if not write:
-        for told in mend_home(site.home, wait=False).notices:
+        for told in mend_home(site, site.home, wait=False).notices:
             notice(told)
         yield Workspace(site)
         return
@@ -76,6 +76,23 @@ def waiting_text(holder: Holder) -> str:
     return f"waiting for {who}{command}, which has the lock"
 
 
+def running_text(holder: Holder) -> str:
+    """Who is at work, for those who do not wait long."""
+    return "a command is running" + (f" (pid {holder.pid}{holder.elsewhere})" if holder.pid is not None else "")
+
+
+def once(notice: Callable[[str], None]) -> Callable[[str], None]:
+    """``notice`` for what is found out again with every look: the same words are told once."""
+    told: set[str] = set()
+
+    def tell(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            notice(text)
+
+    return tell
+
+
 def mend(site: Site, *, wait: bool, notice: Callable[[str], None] | None = None) -> Mended:
     """Finish or take back what interrupted commands left in any directory of the site's path, where that can be.
 
@@ -90,7 +107,7 @@ def mend(site: Site, *, wait: bool, notice: Callable[[str], None] | None = None)
     found = Mended([], {})
     for home in ledger_homes(site):
         try:
-            found.notices.extend(mend_home(home, wait=wait, notice=notice).notices)
+            found.notices.extend(mend_home(site, home, wait=wait, notice=notice).notices)
         except SiteError as error:
             found.waiting[home] = error
     return found
@@ -109,10 +126,11 @@ def mend_all(site: Site, notice: Callable[[str], None], *, wait: bool = False) -
         raise error
 
 
-def mend_home(home: str, *, wait: bool, notice: Callable[[str], None] | None = None) -> Home:
+def mend_home(site: Site, home: str, *, wait: bool, notice: Callable[[str], None] | None = None) -> Home:
     """Finish or take back what an interrupted command left in one directory.
 
     Args:
+        site: The site, in whose other directories that command may have written as well: by a link.
         home: The directory.
         wait: Whether a command that is at work is waited for, or only told of.
         notice: Told of one that is waited for.
@@ -124,7 +142,7 @@ def mend_home(home: str, *, wait: bool, notice: Callable[[str], None] | None = N
         return Home([])
     from contextlib import ExitStack
 
-    from patchkit.state import journal
+    from patchkit.state import fs, journal
     from patchkit.state.lock import Holder, lock, probe
     from patchkit.state.transaction import recover
 
@@ -133,6 +151,7 @@ def mend_home(home: str, *, wait: bool, notice: Callable[[str], None] | None = N
             notice(waiting_text(holder))
 
     with ExitStack() as stack:
+        stack.enter_context(fs.confined(home, *site.paths))
         # Asked without a right to write: who may only read must not take a command at work for an interrupted one.
         by = None if wait else probe(home)
         if by is None:
@@ -146,14 +165,9 @@ def mend_home(home: str, *, wait: bool, notice: Callable[[str], None] | None = N
                 # Where nothing can be written, the lock cannot be had either: what that means is told below.
         if by is not None:
             running = journal.load(home)
-            return Home([] if running is None else [_running(by)], running)
+            return Home([] if running is None else [running_text(by)], running)
         recovery = recover(home)
     return Home([] if recovery is None else [_mended(home, recovery)])
-
-
-def _running(by: Holder) -> str:
-    """Who is at work."""
-    return "a command is running" + (f" (pid {by.pid}{by.elsewhere})" if by.pid is not None else "")
 
 
 def _mended(home: str, recovery: Recovery) -> str:

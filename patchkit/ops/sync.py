@@ -10,8 +10,8 @@ from patchkit.errors import SiteError, UsageError
 from patchkit.model.patch import Patch
 from patchkit.ops.apply import applied_result, check_conflicts, refuse_known_bad, upstream_reason
 from patchkit.ops.catalog import Catalog
-from patchkit.ops.change import Wanted, guard, ledger_patch, plan_change, reinstall_command
-from patchkit.ops.check import GLANCE_SECONDS, QUIET_SECONDS, PatchState, check_site, steady
+from patchkit.ops.change import Wanted, guard, ledger_patch, plan_change
+from patchkit.ops.check import GLANCE_SECONDS, PatchState, check_site, steady
 from patchkit.ops.commit import commit_change
 from patchkit.ops.homes import Homes
 from patchkit.ops.outcome import (
@@ -25,13 +25,13 @@ from patchkit.ops.outcome import (
     shared_notes,
     unchanged_files,
 )
-from patchkit.ops.session import mend_all, opened
-from patchkit.ops.workspace import Workspace
+from patchkit.ops.session import mend_all, once, opened
+from patchkit.ops.workspace import Workspace, reinstall_command
 from patchkit.runtime.ledger import file_path, installed, read
 from patchkit.site.distribution import Distribution
 from patchkit.site.environment import Site, home_of, ledger_homes
 from patchkit.state.access import check_writable
-from patchkit.state.lock import in_order
+from patchkit.state.lock import WAIT_SECONDS, in_order
 
 
 class _Task:
@@ -77,9 +77,13 @@ def sync_site(
         GuardError: A wanted patch is refused by its guards.
         PlanError: One does not fit.
     """
+    notice = once(notice)
     mend_all(site, notice, wait=not dry_run)
-    patience = GLANCE_SECONDS if dry_run else QUIET_SECONDS
-    first = steady(site, lambda: _Sync(site, catalog, allow_known_bad), quiet=patience)
+
+    def look() -> _Sync:
+        return _Sync(site, catalog, allow_known_bad, notice)
+
+    first = steady(site, look, wait=GLANCE_SECONDS if dry_run else WAIT_SECONDS, notice=notice)
     homes = [home for home, task in first.tasks.items() if not task.idle]
     with ExitStack() as stack:
         workspaces = {
@@ -88,7 +92,7 @@ def sync_site(
         }
         # What the states were before the locks were held is not what counts.
         again = bool(homes) and not dry_run
-        sync = steady(site, lambda: _Sync(site, catalog, allow_known_bad)) if again else first
+        sync = steady(site, look, notice=notice) if again else first
         late = [home for home, task in sync.tasks.items() if not task.idle and home not in workspaces]
         if late:
             raise SiteError(
@@ -114,14 +118,14 @@ def sync_site(
 class _Sync:
     """One look at the site: what each directory needs, and the results of the patches that need nothing."""
 
-    def __init__(self, site: Site, catalog: Catalog, allow_known_bad: bool) -> None:
+    def __init__(self, site: Site, catalog: Catalog, allow_known_bad: bool, notice: Callable[[str], None]) -> None:
         self.site = site
         self.catalog = catalog
         self._homes = Homes(site)
         self.tasks: dict[str, _Task] = {}
         self.results: list[PatchResult] = []
         self.patches: dict[str, Patch] = {}
-        report = check_site(site, (), catalog)
+        report = check_site(site, (), catalog, notice=notice)
         if report.damage:
             raise report.damage[0]
         ledgers = {home: read(home) or {"patches": (), "upstreamed": ()} for home in ledger_homes(site)}

@@ -22,6 +22,7 @@ from patchkit.ops.inspect import unified
 from patchkit.ops.revert import revert_patches
 from patchkit.ops.session import opened
 from patchkit.ops.sync import sync_site
+from patchkit.runtime.ledger import open_regular
 from patchkit.site.distribution import find_distribution
 from patchkit.site.environment import Site, resolve
 from patchkit.site.guard import version_matches
@@ -212,7 +213,7 @@ def prove_record(site: Site, name: str) -> Proof:
             continue
         compared += 1
         try:
-            with open(os.path.join(distribution.base, *path.split("/")), "rb") as file:
+            with open_regular(os.path.join(distribution.base, *path.split("/"))) as file:
                 if entry.matches(file.read()) is not True:
                     differing.append(path)
         except OSError:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from patchkit.errors import SiteError
-from patchkit.ops.change import reinstall_command
-from patchkit.ops.workspace import Workspace, digest
+from patchkit.ops.workspace import Workspace, digest, reinstall_command
+from patchkit.runtime.ledger import open_regular
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import key_of, resolve_file
 from patchkit.site.record import leads_out
-from patchkit.site.taint import find_taint
+from patchkit.site.taint import Taints, find_taint
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
@@ -50,7 +50,7 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
             continue
         known = workspace.ledger.files.get(resolved.key)
         if known is None or digest(current) != known.after.sha256:
-            taint = find_taint(distribution, path, resolved.absolute)
+            taint = find_taint(distribution, path, resolved.absolute, lone=may_be_linked(workspace, resolved.key))
             if taint is not None:
                 return tainted_words(path, taint)
         if known is None:
@@ -71,13 +71,34 @@ def tainted_words(path: str, taint: Taint) -> str:
     return f"tainted: {path} is not as installed (RECORD's hash), and {taint.evidence}: {taint.cure}"
 
 
-def refuse_tainted(distribution: Distribution, path: str, absolute: str) -> None:
+def may_be_linked(workspace: Workspace, key: str) -> bool:
+    """Whether further hard links of a file, which holds neither the installer's bytes nor ours, may be an installer's.
+
+    Not those of a file that patchkit wrote, or that still holds what it wrote: an edit was made here, by hand, and the
+    links came later, with a copy of the environment by ``cp -al``.
+    """
+    entry = workspace.ledger.files.get(key)
+    if entry is None:
+        return True
+    try:
+        own = os.lstat(workspace.absolute(key))
+    except OSError:
+        return False
+    if own.st_nlink < 2 or (entry.stat is not None and own.st_ino == entry.stat.ino):
+        return False
+    from patchkit.ops.forecast import kept_by_hand
+
+    names = [patch.name for patch in workspace.ledger.patches if key in patch.files]
+    return not any(key in kept_by_hand(workspace.site, name) for name in names)
+
+
+def refuse_tainted(distribution: Distribution, path: str, absolute: str, *, lone: bool = True) -> None:
     """Refuse a file whose bytes, neither the installer's nor patchkit's, lie where it was installed from as well.
 
     Raises:
         SiteError: ``tainted``.
     """
-    taint = find_taint(distribution, path, absolute)
+    taint = find_taint(distribution, path, absolute, lone=lone)
     if taint is not None:
         raise SiteError(
             f"{path}: is tainted: its bytes are not those of {distribution.name} {distribution.version} by RECORD's "
@@ -133,7 +154,7 @@ def _bytes_of(resolved: ResolvedFile, distribution: Distribution) -> Iterator[Di
     others = shared_with(distribution, [resolved.path]).get(resolved.path, ())
     for other in others:
         row = other.record.entry(resolved.path)
-        with open(resolved.absolute, "rb") as file:
+        with open_regular(resolved.absolute) as file:
             if row is not None and row.matches(file.read()) is True:
                 yield other
 
@@ -154,6 +175,7 @@ def tainted_file(workspace: Workspace, recorded: PatchEntry) -> str | None:
     distribution = workspace.distribution(recorded.distribution)
     if distribution is None:
         return None
+    taints = Taints(distribution)
     for key in recorded.files:
         entry, absolute = workspace.ledger.files.get(key), workspace.absolute(key)
         known = () if entry is None else (entry.after.sha256, entry.pristine and entry.pristine.sha256)
@@ -161,28 +183,35 @@ def tainted_file(workspace: Workspace, recorded: PatchEntry) -> str | None:
         if current is None or current in known or workspace.reinstalled(key):
             continue
         path = os.path.relpath(absolute, distribution.base).replace(os.sep, "/")
-        taint = find_taint(distribution, path, absolute)
+        taint = taints.find(path, absolute, lone=may_be_linked(workspace, key))
         if taint is not None:
             return tainted_words(path, taint)
     return None
 
 
-def notes_in_place(workspace: Workspace, recorded: PatchEntry) -> list[str]:
-    """What is to be said of an applied patch although every byte is as it shall be."""
+def notes_in_place(workspace: Workspace, recorded: PatchEntry, *, brief: bool = False) -> list[str]:
+    """What is to be said of an applied patch although every byte is as it shall be; ``brief``: of one tainted file."""
     from patchkit.ops.outcome import shadow_notes
 
     distribution = workspace.distribution(recorded.distribution)
     if distribution is None:
         return []
     files = patched_files(workspace, distribution, recorded.files)
-    return [*shadow_notes(distribution, (path for path, _ in files)), *taint_notes(distribution, files)]
+    shadowed = shadow_notes(distribution, (path for path, _ in files))
+    return [*shadowed, *taint_notes(distribution, files, brief=brief)]
 
 
-def taint_notes(distribution: Distribution, files: Iterable[tuple[str, str]]) -> list[str]:
-    """A note for each (path, absolute) that holds what a patch writes, where what it was installed from does, too."""
-    notes = []
+def taint_notes(distribution: Distribution, files: Iterable[tuple[str, str]], *, brief: bool = False) -> list[str]:
+    """A note for each (path, absolute) that holds what a patch writes, where what it was installed from does, too.
+
+    With ``brief``, for the first alone: the cure is the same for all.
+    """
+    notes: list[str] = []
+    taints = Taints(distribution)
     for path, absolute in files:
-        taint = find_taint(distribution, path, absolute, lone=False)
+        if brief and notes:
+            break
+        taint = taints.find(path, absolute, lone=False)
         if taint is not None:
             notes.append(
                 f"tainted: {path} holds what the patch writes, and so does what it was installed from: "
@@ -243,7 +272,7 @@ def _hash(path: str, algorithm: str) -> str | None:
     import hashlib
 
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             state = hashlib.new(algorithm)
             while piece := file.read(_PIECE):
                 state.update(piece)

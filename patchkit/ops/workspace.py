@@ -7,13 +7,14 @@ pristine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.errors import SiteError
-from patchkit.runtime.ledger import file_path, installed, sha256_hex
+from patchkit.errors import PatchkitError, SiteError
+from patchkit.runtime.ledger import file_path, installed, read_regular, sha256_hex
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
 from patchkit.site.paths import ResolvedFile
@@ -66,6 +67,7 @@ class Workspace:
         self.ledger = Ledger.load(site.home)
         self._current: dict[str, bytes | None] = {}
         self._distributions: dict[str, Distribution | None] = {}
+        self._in_force: dict[str | None, bool] = {}
 
     def distribution(self, name: str) -> Distribution | None:
         """The installed distribution of that name (any spelling)."""
@@ -92,8 +94,7 @@ class Workspace:
                         hint="patchkit edits source files",
                         details={"path": absolute},
                     )
-                with open(absolute, "rb") as file:
-                    self._current[absolute] = file.read()
+                self._current[absolute] = read_regular(absolute)
             except FileNotFoundError:
                 self._current[absolute] = None
             except OSError as error:
@@ -107,7 +108,10 @@ class Workspace:
 
     def in_force(self, patch: PatchEntry) -> bool:
         """Whether the install that ``patch`` was applied to is still the one that is there."""
-        return installed(self.site.home, patch.info)
+        # Asked once: within one command, an installer at work must not make two answers of it.
+        if patch.info not in self._in_force:
+            self._in_force[patch.info] = installed(self.site.home, patch.info)
+        return self._in_force[patch.info]
 
     def entry_in_force(self, key: str) -> FileEntry | None:
         """The ledger's entry of a file, unless another version of its distribution has been installed since."""
@@ -157,13 +161,19 @@ class Workspace:
         return row is not None and current is not None and row.matches(current) is True
 
     def _left_behind(self, key: str, entry: FileEntry) -> bool:
-        """Whether a file that a patch added outlived its install: installers remove only what is in their RECORD."""
-        if entry.pristine is not None:
-            return False
+        """Whether a file outlived the metadata of its install, and so is still as patchkit wrote it, or edited since.
+
+        Installers remove only what is in their RECORD, so what a patch added stays; and one that was killed, or a hand,
+        may have taken the metadata alone. A file that another RECORD vouches for is the other install's.
+        """
         current = self.current(self.absolute(key))
-        if current is None or digest(current) != entry.after.sha256:
+        if current is None:
             return False
-        return self._row(key, entry) is None
+        row = self._row(key, entry)
+        if row is None and entry.pristine is not None:
+            return True
+        ours = digest(current) == entry.after.sha256
+        return ours and (row is None or (entry.pristine is not None and row.matches(current) is not True))
 
     def pristine(self, resolved: ResolvedFile, distribution: Distribution) -> Pristine:
         """The bytes that the installer put there.
@@ -321,6 +331,22 @@ class Workspace:
         return None
 
 
+def reinstall_command(site: Site, name: str, version: str) -> str:
+    """What brings the released bytes of a distribution back, to be typed as it stands.
+
+    Who installed it, and how, decides; for one that is not installed, it is pip of the site's own interpreter.
+    """
+    import shlex
+
+    found = None
+    with contextlib.suppress(PatchkitError):
+        found = site.find(name)
+    if found is not None:
+        return found.reinstall
+    how = ["pip"] if site.interpreter is None else [site.interpreter.executable, "-m", "pip"]
+    return shlex.join([*how, "install", "--force-reinstall", "--no-deps", "--no-cache-dir", f"{name}=={version}"])
+
+
 def _contradiction(resolved: ResolvedFile, distribution: Distribution, fault: str) -> SiteError:
     return SiteError(
         f"{resolved.path}: RECORD of {distribution.name} {distribution.version} {fault}, so nothing tells what was "
@@ -338,8 +364,7 @@ def _no_witness(data: bytes) -> None:
 
 def _read(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_regular(path)
     except OSError:
         return None
 

@@ -15,7 +15,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from io import BufferedReader
+    from typing import Any, TextIO
 
     from patchkit.errors import SiteError
 
@@ -31,7 +32,7 @@ HASH_BUILTIN_MAX = 1 << 20
 
 _EINVAL = 22  # on every system; ``errno`` is one more import
 # What is read here of an entry of the ledger, of a content and of a stat.
-_TEXTS = ("name", "distribution", "version")
+TEXTS = ("name", "distribution", "version")
 _CONTENT: dict[str, type] = {"sha256": str, "size": int}
 _STAT: dict[str, type] = {"size": int, "mtime_ns": int, "ino": int, "ctime_ns": int}
 
@@ -66,13 +67,38 @@ def read_regular(path: str, most: int | None = None) -> bytes:
     Raises:
         OSError: It cannot be read, or is no regular file.
     """
-    with open(path, "rb", opener=_without_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(_EINVAL, "not a regular file", path)
-        data = file.read() if most is None else file.read(most + 1)
+    with open_regular(path) as file:
+        data: bytes | None = file.read() if most is None else file.read(most + 1)
     if data is None:  # a file of /proc that has nothing to say yet
         raise OSError(_EINVAL, "it has nothing to read", path)
     return data
+
+
+def open_regular(path: str) -> BufferedReader:
+    """A regular file, to be read in pieces.
+
+    Raises:
+        OSError: It cannot be opened, or is no regular file.
+    """
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115  # it is the caller's to close
+    try:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(_EINVAL, "not a regular file", path)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def open_text(path: str, *, encoding: str = "utf-8", errors: str = "replace") -> TextIO:
+    """A regular file of text, to be read line by line.
+
+    Raises:
+        OSError: It cannot be opened, or is no regular file.
+    """
+    import io
+
+    return io.TextIOWrapper(open_regular(path), encoding=encoding, errors=errors)
 
 
 def _without_waiting(path: str, flags: int) -> int:
@@ -164,14 +190,14 @@ def read(home: str) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise _error(
+        raise error_of(
             "unreadable",
             f"{path}: cannot be read: {error.strerror}",
             "run as a user who may read it",
             path=path,
         ) from None
     if len(data) > MAX_BYTES:
-        raise _error("unreadable", f"{path}: is larger than {MAX_BYTES >> 20} MB", "move it away", path=path)
+        raise error_of("unreadable", f"{path}: is larger than {MAX_BYTES >> 20} MB", "move it away", path=path)
     return parse(data, path)
 
 
@@ -181,6 +207,12 @@ def parse(data: bytes, path: str) -> dict[str, Any]:
     Raises:
         SiteError: ``ledger-version`` or ``corrupt``.
     """
+
+    def damaged(reason: str) -> SiteError:
+        from patchkit.runtime.damage import corrupt
+
+        return corrupt(path, reason, data)
+
     try:
         ledger = loads(data.decode("utf-8"))
         if type(ledger) is not dict:
@@ -190,22 +222,17 @@ def parse(data: bytes, path: str) -> dict[str, Any]:
             raise ValueError(f"schema is {schema!r}")
     except (ValueError, KeyError, RecursionError) as error:
         reason = f"no {error} in it" if isinstance(error, KeyError) else str(error)
-        raise corrupt(path, reason, data) from None
+        raise damaged(reason) from None
     if schema > SCHEMA:
-        raise _error(
-            "ledger-version",
-            f"{path}: written by a newer patchkit (ledger schema {schema}; this one reads up to {SCHEMA})",
-            "upgrade this patchkit: pip install -U site-patchkit; if no newer one was at work here, the ledger is "
-            f"damaged: `{_away(path)}`, then `patchkit apply` what was applied, or `patchkit sync`",
-            path=path,
-            schema=schema,
-        )
+        from patchkit.runtime.damage import newer
+
+        raise newer(path, schema)
     stated, found = ledger.get("checksum"), checksum(covered(data))
     if stated != found:
-        raise corrupt(path, f"its checksum is {stated}, that of its content {found}", data)
+        raise damaged(f"its checksum is {stated}, that of its content {found}")
     problem = _misshapen(ledger)
     if problem is not None:
-        raise corrupt(path, problem, data)
+        raise damaged(problem)
     return ledger
 
 
@@ -215,11 +242,11 @@ def _misshapen(ledger: dict[str, Any]) -> str | None:
         if type(ledger.get(member)) is not kind:
             return f"no {'list' if kind is list else 'table'} {member!r} in it"
     files = ledger["files"]
-    for member, texts in (("patches", (*_TEXTS, "digest")), ("upstreamed", _TEXTS)):
+    for member, texts in (("patches", (*TEXTS, "digest")), ("upstreamed", TEXTS)):
         for entry in ledger[member]:
             if type(entry) is not dict or any(type(entry.get(name)) is not str for name in texts):
                 return f"an entry of {member!r} lacks one of {', '.join(texts)}"
-            if not all(plain(entry[name]) for name in _TEXTS):
+            if not all(plain(entry[name]) for name in TEXTS):
                 return f"an entry of {member!r} has a name or version that is none"
             if type(entry.get("info", 0)) not in (str, type(None)):
                 return f"the entry of {entry['name']} lacks 'info'"
@@ -255,64 +282,19 @@ def covered(data: bytes) -> bytes:
     return data.split(b"\n", 2)[-1]
 
 
-def corrupt(path: str, reason: str, data: bytes = b"") -> SiteError:
-    """The error for a damaged ledger, naming what its intact lines (one per patch) still tell."""
-    found = []
-    for line in data.decode("utf-8", "replace").split("\n"):
-        try:
-            value = loads(line.strip().rstrip(","))
-        except (ValueError, RecursionError):
-            continue
-        if type(value) is dict and all(plain(value.get(name)) for name in _TEXTS):
-            found.append({key: value.get(key) for key in ("name", "distribution", "version", "source")})
-    names = " ".join(sorted({str(item["name"]) for item in found}))
-    from patchkit.runtime.reinstall import together
-
-    releases = sorted({(str(item["distribution"]), str(item["version"])) for item in found})
-    release = together(os.path.dirname(os.path.dirname(path)), releases or [("DISTRIBUTION", "VERSION")])
-    names = names or " ".join(_logged(os.path.join(os.path.dirname(path), "log.jsonl")))
-    again = f"`patchkit apply {names or 'NAME...'}` (or `patchkit sync`, where the project lists them)"
-    hint = (
-        f"move it away, `{_away(path)}`, and have recorded again what is there, by the kept copies "
-        f"and by RECORD, which writes no file: {again}. Where that refuses, the release's bytes first: {release}"
-    )
-    return _error("corrupt", f"{path}: damaged: {reason}", hint, path=path, salvaged=found)
-
-
-def _away(path: str) -> str:
-    """The command that moves a ledger out of the way."""
-    from shlex import join
-
-    return join(["mv", path, path + ".damaged"])
-
-
-def _logged(path: str) -> list[str]:
-    """The patches that a log last told of as applied, as far as it can be read."""
-    names: dict[str, bool] = {}
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().split("\n")
-    except OSError:
-        return []
-    for line in lines:
-        try:
-            event = loads(line)
-            for name in event["patches"] if event["result"] == "done" else ():
-                if plain(name):
-                    names[name] = event["command"] != "revert"
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue
-    return sorted(name for name, on in names.items() if on)
-
-
-def _error(code: str, message: str, hint: str, **details: Any) -> SiteError:
+def error_of(code: str, message: str, hint: str, **details: Any) -> SiteError:
+    """A :class:`SiteError`, whose module is imported only here."""
     from patchkit.errors import SiteError
 
     return SiteError(message, hint=hint, code=code, details=details)
 
 
-def check_files(home: str, ledger: dict[str, Any], keys: Iterable[str] | None = None) -> dict[str, str]:
+def check_files(
+    home: str, ledger: dict[str, Any], keys: Iterable[str] | None = None, *, linked: set[str] | None = None
+) -> dict[str, str]:
     """The state of each file in the ledger (or of ``keys``), by stat where that is conclusive, else by hash.
+
+    ``linked`` gets the keys of those that are links, or have further names: patchkit writes no such file.
 
     Returns:
         ``applied`` (our bytes) | ``pristine`` (the installer's; for a file that a patch added: absent) |
@@ -323,19 +305,30 @@ def check_files(home: str, ledger: dict[str, Any], keys: Iterable[str] | None = 
     except OSError:
         written = 0  # no time to judge by: hash everything
     files = ledger["files"]
-    return {key: _file_state(file_path(home, key), files[key], written) for key in (files if keys is None else keys)}
+    return {key: _file_state(home, key, files[key], written, linked) for key in (files if keys is None else keys)}
 
 
-def _file_state(path: str, entry: dict[str, Any], written: int) -> str:
-    pristine = entry["pristine"]
+def has_links(own: os.stat_result) -> bool:
+    """Whether the file of this ``lstat`` is a link, or has further names."""
+    return own.st_nlink > 1 or not stat.S_ISREG(own.st_mode)
+
+
+def _file_state(home: str, key: str, entry: dict[str, Any], written: int, linked: set[str] | None) -> str:
+    path, pristine = file_path(home, key), entry["pristine"]
     try:
-        now = os.stat(path)
+        now = os.lstat(path)
+        if linked is not None and has_links(now):
+            linked.add(key)
+        if stat.S_ISLNK(now.st_mode):
+            now = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return "pristine" if pristine is None and not os.path.lexists(path) else "missing"
     except OSError:
         return "unreadable"
     if same_stat(entry["stat"], now, written):
         return "applied"
+    if not stat.S_ISREG(now.st_mode) and not stat.S_ISDIR(now.st_mode):
+        return "unreadable"  # a pipe, a device: it would keep a reader waiting
     size = now.st_size
     if size != entry["after"]["size"] and (pristine is None or size != pristine["size"]):
         return "modified"
@@ -412,8 +405,19 @@ def same_stat(recorded: dict[str, int] | None, now: os.stat_result, written: int
 
 
 def installed(home: str, info: str | None) -> bool:
-    """Whether the ``.dist-info`` (or egg-info) that a patch was applied to is still there; True if none is recorded."""
-    return info is None or os.path.lexists(file_path(home, info))
+    """Whether the ``.dist-info`` (or egg-info) that a patch was applied to is still there; True if none is recorded.
+
+    Where the system does not tell (no permission, a failing disk), it is: nothing is forgotten on a guess.
+    """
+    if info is None:
+        return True
+    try:
+        os.lstat(file_path(home, info))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def installed_versions(home: str, distribution: str) -> list[str]:
@@ -431,6 +435,32 @@ def installed_versions(home: str, distribution: str) -> list[str]:
             if dash and normal(project) == wanted:
                 found.append(version.partition("-py")[0] if kind == "egg-info" else version)
     return sorted(found)
+
+
+def infos_of(directory: str, wanted: Iterable[str]) -> dict[str, list[str]]:
+    """The metadata in ``directory`` that may be of each of the distributions ``wanted`` (normalised), by its name.
+
+    Where the name has several dashes, only what is within tells: "a-2-1.0" is "a-2" of 1.0, or "a" of 2-1.0.
+    """
+    found: dict[str, list[str]] = {}
+    names = set(wanted)
+    heads = tuple({name.partition("-")[0] for name in names})  # no spelling changes more than the case
+    try:
+        entries = os.listdir(directory)
+    except OSError:  # a zip file, or nothing at all
+        return found
+    for entry in entries:
+        if entry.endswith((".dist-info", ".egg-info")) and entry.lower().startswith(heads):
+            stem = entry.rpartition(".")[0]
+            if stem.count("-") <= 1:
+                project = normal(stem.partition("-")[0])
+                likely = [project] if project in names else []
+            else:  # a version begins with a digit; a dash alone does not end a name ("Flask-Login-0.6.3")
+                stem = normal(stem)
+                likely = [one for one in names if stem.startswith(one + "-") and stem[len(one) + 1 :][:1].isdigit()]
+            for one in likely:
+                found.setdefault(one, []).append(os.path.join(directory, entry))
+    return found
 
 
 def normal(name: str) -> str:

@@ -77,7 +77,10 @@ def _holds(names: tuple[str, ...], site: Any) -> bool:
 
 
 def _require_at_rest(names: tuple[str, ...], site: Any) -> None:
-    """Ask once more; and again, as long as a command is writing: what it has done by halves is nobody's state."""
+    """Ask once more; and again, as long as a command is writing: what it has done by halves is nobody's state.
+
+    What an interrupted command left is not waited for: nobody goes on with it.
+    """
     import time
 
     deadline = time.monotonic() + BUSY_SECONDS
@@ -86,10 +89,35 @@ def _require_at_rest(names: tuple[str, ...], site: Any) -> None:
         try:
             return _require(names, site)
         except Exception:
-            writing = before != _marks(site) or any(journal for _, journal in before)
+            writing = before != _marks(site) or any(map(_at_work, _homes(site)))
             if not writing or time.monotonic() >= deadline:
                 raise
         time.sleep(0.05)
+
+
+def _at_work(home: str) -> bool:
+    """Whether a command is writing there, or was interrupted and it cannot be told whether it is still at work.
+
+    That is so who may not read the lock, and on Windows, where asking for it would keep others from it.
+    """
+    if not os.path.lexists(reader.state_path(home, "journal.json")):
+        return False
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(reader.state_path(home, "lock"), flags)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        import fcntl  # the lock of patchkit.state.lock
+
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _marks(site: Any) -> list[tuple[tuple[int, int] | None, bool]]:
@@ -128,6 +156,7 @@ class _Installs:
         """``stale`` or ``shadowed`` and its reason, where the install in ``home`` cannot be told or is not imported."""
         wanted, real = reader.normal(distribution), os.path.realpath(home)
         doubled = self._in(home).get(wanted, [])
+        doubled = [info for info in doubled if _is_of(info, wanted)] if len(doubled) > 1 else doubled
         if len(doubled) > 1 and not _same_release(doubled):
             names = " and ".join(sorted(map(os.path.basename, doubled)))
             return "stale", f"{home} holds {len(doubled)} installations of {distribution}: {names}"
@@ -135,33 +164,23 @@ class _Installs:
             directory = os.path.abspath(entry)
             if directory == home or os.path.realpath(directory) == real:
                 break
-            if wanted in self._in(directory):
+            if any(_is_of(info, wanted) for info in self._in(directory).get(wanted, ())):
                 self.imported_from[directory] = None
                 return "shadowed", f"was applied to {distribution} in {home}, but imports take that in {directory}"
         return None
 
     def _in(self, directory: str) -> dict[str, list[str]]:
-        """The metadata that a directory has of each of the wanted distributions."""
         known = self._found.get(directory)
         if known is None:
-            known = self._found[directory] = {}
-            heads = tuple({name.partition("-")[0] for name in self._wanted})  # no spelling changes more than the case
-            try:
-                names = os.listdir(directory)
-            except OSError:  # a zip file, or nothing at all
-                names = []
-            for name in names:
-                if name.endswith((".dist-info", ".egg-info")) and name.lower().startswith(heads):
-                    stem = reader.normal(name.rpartition(".")[0])
-                    for wanted in self._wanted:
-                        # A version begins with a digit; a dash alone does not end a name ("Flask-Login-0.6.3").
-                        rest = stem[len(wanted) :]
-                        if stem.startswith(wanted) and (not rest or (rest[0] == "-" and rest[1:2].isdigit())):
-                            info = os.path.join(directory, name)
-                            escaped = name.count("-") == 1  # else another name may begin with this one
-                            if _has_metadata(info) if escaped else reader.normal(_header(info, "name:")) == wanted:
-                                known.setdefault(wanted, []).append(info)
+            known = self._found[directory] = reader.infos_of(directory, self._wanted)
         return known
+
+
+def _is_of(info: str, wanted: str) -> bool:
+    """Whether metadata that may be of ``wanted`` by their name are, and are there."""
+    if os.path.basename(info).count("-") == 1:
+        return _has_metadata(info)
+    return reader.normal(_header(info, "name:")) == wanted
 
 
 def _same_release(infos: list[str]) -> bool:
@@ -175,7 +194,7 @@ def _header(info: str, key: str) -> str:
     """A line of METADATA or PKG-INFO; empty where it is missing."""
     for path in (os.path.join(info, "METADATA"), os.path.join(info, "PKG-INFO"), info):
         try:
-            with open(path, encoding="utf-8", errors="replace") as file:
+            with reader.open_text(path) as file:
                 for line in file:
                     if line[: len(key)].lower() == key:
                         return line[len(key) :].strip()

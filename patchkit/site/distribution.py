@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from patchkit.errors import SiteError
+from patchkit.runtime.ledger import open_regular, open_text
 from patchkit.site.record import Record, read_record
 from patchkit.tuples import NamedTuple
 
@@ -125,10 +126,7 @@ class Distribution:
     @property
     def reinstall(self) -> str:
         """The command that brings its released files back, by who installed it and where."""
-        from patchkit.runtime.reinstall import command
-
-        executable = None if self.site.interpreter is None else self.site.interpreter.executable
-        return command(self.home, self.name, self.version, executable=executable)
+        return reinstalling(self.site, self.home, self.name, self.version)
 
     def _editability(self) -> tuple[str | None, str | None]:
         if self._editable is None:
@@ -139,6 +137,14 @@ class Distribution:
 
     def __repr__(self) -> str:
         return f"Distribution({self.name!r}, {self.version!r}, {self.info!r})"
+
+
+def reinstalling(site: Site, home: str, name: str, version: str, *, cached: bool = False) -> str:
+    """:func:`patchkit.runtime.reinstall.command` for a directory of a site, whose interpreter is known."""
+    from patchkit.runtime.reinstall import command
+
+    executable = None if site.interpreter is None else site.interpreter.executable
+    return command(home, name, version, executable=executable, cached=cached)
 
 
 def find_distribution(site: Site, name: str) -> Distribution | None:
@@ -224,8 +230,6 @@ def misnamed(site: Site, name: str) -> Misnamed | None:
     """
     from shlex import join
 
-    from patchkit.runtime.reinstall import command
-
     wanted = normalize(name)
     for directory in site.paths:
         for stem, entry in index(site, directory).entries:
@@ -236,7 +240,7 @@ def misnamed(site: Site, name: str) -> Misnamed | None:
                 return Misnamed(
                     f"{path} has no {'METADATA' if entry.endswith('.dist-info') else 'PKG-INFO'}, as an interrupted "
                     "install or removal leaves it",
-                    f"install it again: `{command(directory, name, version)}`",
+                    f"install it again: `{reinstalling(site, directory, name, version)}`",
                 )
             if one is None or stem == one.normalized or stem.startswith(one.normalized + "-"):
                 continue
@@ -268,7 +272,7 @@ def _active_eggs(site: Site, directory: str, eggs: list[Distribution]) -> list[D
     lines: set[str] = set()
     for name in index(site, directory).path_files:
         try:
-            with open(os.path.join(directory, name), encoding="utf-8", errors="surrogateescape") as file:
+            with open_text(os.path.join(directory, name), errors="surrogateescape") as file:
                 lines.update(os.path.normpath(os.path.join(directory, line.strip())) for line in file)
         except OSError:
             continue
@@ -305,7 +309,7 @@ def _files_are_its_own(distribution: Distribution) -> bool:
         if distribution.kind != "wheel" or not rows:
             return False
         for row in rows:
-            with open(os.path.join(distribution.base, *row.path.split("/")), "rb") as file:
+            with open_regular(os.path.join(distribution.base, *row.path.split("/"))) as file:
                 if not row.matches(file.read()):
                     return False
     except (OSError, SiteError):
@@ -357,7 +361,7 @@ def read_header(path: str) -> tuple[str, str] | None:
     Only as much of the file is read as it takes: some hold a hundred kilobytes of description.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             head = file.read(1024)
             name, version = _header(head)
             while not (name and version) and not _BLANK.search(head):
@@ -388,7 +392,7 @@ def _zipped_header(path: str) -> tuple[str, str] | None:
     import zipfile
 
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return _header(archive.read("EGG-INFO/PKG-INFO") + b"\n")
     except (OSError, KeyError, zipfile.BadZipFile):
         return None

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from patchkit.runtime.ledger import open_regular, open_text
 from patchkit.site.distribution import Distribution, in_directory, index, normalize, read_header
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def editability(distribution: Distribution) -> tuple[str | None, str | None]:
 
 def _direct_url(distribution: Distribution) -> tuple[str | None, str | None]:
     try:
-        with open(os.path.join(distribution.info, "direct_url.json"), "rb") as file:
+        with open_regular(os.path.join(distribution.info, "direct_url.json")) as file:
             data = file.read()
     except OSError:
         return None, None
@@ -102,7 +103,7 @@ def _own_path_file(distribution: Distribution) -> tuple[str | None, str | None]:
 def _hook(path: str) -> str | None:
     """The module that a path file imports and that does the rest (the package ``editables``, for one)."""
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+        with open_text(path, encoding="utf-8-sig", errors="surrogateescape") as file:
             words = file.read().replace(";", " ").split()
     except OSError:
         return None
@@ -127,7 +128,7 @@ def find_in_path_files(site: Site, wanted: str) -> Distribution | None:
 def read_egg_link(site: Site, path: str) -> Distribution | None:
     """The distribution in the source tree that an ``.egg-link`` names."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open_text(path, errors="surrogateescape") as file:
             source = file.readline().strip()
     except OSError:
         return None
@@ -158,7 +159,7 @@ def read_egg_link(site: Site, path: str) -> Distribution | None:
 def _directories(path: str, site: Site) -> Iterator[str]:
     """The existing directories outside the site that a ``.pth`` file names."""
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+        with open_text(path, encoding="utf-8-sig", errors="surrogateescape") as file:
             lines = file.read().splitlines()
     except OSError:
         return
@@ -178,7 +179,7 @@ def _mapped(path: str) -> str | None:
     import ast
 
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return None

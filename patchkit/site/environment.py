@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import SiteError, UsageError
+from patchkit.runtime.ledger import open_text
 from patchkit.site.interpreter import Interpreter, ask, own
 
 if TYPE_CHECKING:
@@ -196,34 +197,6 @@ def ledger_homes(site: Site) -> list[str]:
     return found
 
 
-def looks_odd(home: str, keys: Sequence[str], listed: dict[str, set[str]]) -> bool:
-    """Whether a file may have been linked here by an installer, or be passed over by imports: reason to look closer.
-
-    patchkit never writes a link, and compiled modules are rare. ``listed`` keeps, by directory, what may shadow.
-    """
-    from patchkit.runtime.ledger import file_path
-
-    for key in keys:
-        path = file_path(home, key)
-        folder, name = os.path.split(path)
-        stem, suffix = os.path.splitext(name)
-        try:
-            own = os.lstat(path)
-            if suffix == ".py" and folder not in listed:
-                there = os.listdir(folder)
-                names = {one.partition(".")[0] for one in there if one.endswith((".so", ".pyd")) or "." not in one}
-                listed[folder] = names
-        except OSError:
-            continue
-        if own.st_nlink > 1 or not stat.S_ISREG(own.st_mode):
-            return True
-        if suffix == ".py":
-            names = listed[folder]
-            if stem in names or key.partition("/")[0].removesuffix(".py") in sys.stdlib_module_names:
-                return True
-    return False
-
-
 def _distinct(directories: Sequence[str]) -> list[str]:
     """Those that exist, each real directory once (``lib64`` is often a link to ``lib``)."""
     seen: set[str] = set()
@@ -379,7 +352,7 @@ def _version_of(layout: str) -> tuple[int, int] | None:
 def _configured_version(config: str) -> tuple[int, int] | None:
     """The version that a ``pyvenv.cfg`` tells: ``version`` (venv) or ``version_info`` (virtualenv, uv)."""
     try:
-        with open(config, encoding="utf-8", errors="replace") as file:
+        with open_text(config) as file:
             for line in file:
                 key, _, value = line.partition("=")
                 if key.strip().lower() in ("version", "version_info"):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from patchkit.errors import SiteError, UsageError
+from patchkit.runtime.ledger import open_regular
 from patchkit.site import probe
 from patchkit.site.cache import cache_directory, write_cached
 
@@ -174,7 +175,7 @@ def _stamp(path: str) -> dict[str, Any]:
 
 def _read_cached(path: str, stamp: dict[str, Any]) -> Interpreter | None:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             data = file.read()
     except OSError:
         return None

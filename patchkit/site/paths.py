@@ -235,27 +235,54 @@ def _no_source(distribution: Distribution, path: str) -> PlanError:
 def shared_with(distribution: Distribution, paths: Iterable[str]) -> dict[str, list[Distribution]]:
     """Which other distributions of the same folder list some of ``paths`` in their RECORD as well.
 
-    Every RECORD there is searched as bytes, which costs a tenth of reading it as a list.
+    Every RECORD there is searched as bytes, once for all the paths of a top-level folder: by what these begin with,
+    which the others' hardly ever hold. That costs a tenth of reading it as a list, however many files are asked for.
     """
     from patchkit.site.distribution import index, read_distribution
 
-    needles = {path: path.encode("utf-8", "surrogateescape") for path in paths}
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        groups.setdefault(path.partition("/")[0], []).append(path)
+    needles = [(_beginning(group).encode("utf-8", "surrogateescape"), group) for group in groups.values()]
     found: dict[str, list[Distribution]] = {}
-    for _, entry in index(distribution.site, distribution.base).entries:
-        info = os.path.join(distribution.base, entry)
+    head = os.path.join(distribution.base, "")
+    for _, entry in index(distribution.site, distribution.base).entries if needles else ():
+        info = head + entry
         if info == distribution.info or not entry.endswith(".dist-info"):
             continue
         try:
-            with open(os.path.join(info, "RECORD"), "rb") as file:
-                data = file.read()
-            listed = [path for path, needle in needles.items() if needle in data]
-            other = read_distribution(distribution.site, distribution.base, entry) if listed else None
-            for path in listed if other is not None and other.normalized != distribution.normalized else ():
-                if other is not None and other.record.entry(path) is not None:
+            data = _bytes_of(os.path.join(info, "RECORD"))
+            near = [path for needle, group in needles if needle in data for path in group]
+            other = read_distribution(distribution.site, distribution.base, entry) if near else None
+            if other is None or other.normalized == distribution.normalized:
+                continue
+            if len(near) > 1:
+                other.record.entries()  # one by one, each would be searched for in all of it
+            for path in near:
+                if other.record.entry(path) is not None:
                     found.setdefault(path, []).append(other)
         except (OSError, SiteError):
             continue
     return found
+
+
+def _beginning(texts: list[str]) -> str:
+    """What all of them begin with, letter by letter: the longer it is, the faster it is searched for."""
+    first, last = min(texts), max(texts)
+    for at, letter in enumerate(first):
+        if letter != last[at] or letter == '"':  # which RECORD doubles
+            return first[:at]
+    return first
+
+
+def _bytes_of(path: str) -> bytes:
+    """The bytes of a RECORD: of hundreds one after the other, which a file object each would make twice as slow."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        status = os.fstat(descriptor)
+        return os.read(descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else b""
+    finally:
+        os.close(descriptor)
 
 
 def _locate(distribution: Distribution, path: str) -> str:

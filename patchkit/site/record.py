@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from patchkit.errors import SiteError
-from patchkit.runtime.ledger import sha256_hex
+from patchkit.runtime.ledger import open_regular, open_text, sha256_hex
 from patchkit.tuples import NamedTuple
 
 #: The algorithms that the wheel specification admits and that are in use; others cannot bear witness.
@@ -261,7 +261,7 @@ def read_record(base: str, info: str, name: str) -> Record:
     """
     source = os.path.join(info, "RECORD")
     try:
-        with open(source, "rb") as file:
+        with open_regular(source) as file:
             data = file.read()
     except OSError as error:
         # A weaker list in its stead would take whatever lies there for the installer's bytes.
@@ -292,7 +292,7 @@ def read_record(base: str, info: str, name: str) -> Record:
 
 def _text_lines(path: str) -> list[str]:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open_text(path, errors="surrogateescape") as file:
             return [line.strip() for line in file if line.strip()]
     except OSError:
         return []

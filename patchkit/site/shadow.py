@@ -10,11 +10,16 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from patchkit.runtime.ledger import file_path, has_links
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
+
+
+_MODULES = (".py", ".pyc", ".so", ".pyd")
 
 
 class Shadows:
@@ -111,6 +116,120 @@ class Shadows:
 def shadowing_module(distribution: Distribution, path: str) -> str | None:
     """:meth:`Shadows.find`, for one file."""
     return Shadows(distribution).find(path)
+
+
+class Glance:
+    """Whether :class:`Shadows` may find something, by names alone: for ``check``, which has no time for more.
+
+    It may say so where there is nothing, never the other way round. Every directory is listed once, and only those that
+    hold patched sources, or may come before them.
+    """
+
+    def __init__(self, site: Site, home: str) -> None:
+        self._home = home
+        self._before = _entries_before(site, home)
+        self._archives = {entry for entry in self._before if os.path.isfile(entry)}  # with anything in them
+        self._names: dict[str, list[str]] = {}
+        self._first: dict[str, bool] = {}
+        self._above: dict[str, bool] = {}
+        self._beside: dict[str, frozenset[str]] = {}
+
+    def sees(self, keys: Iterable[str]) -> bool:
+        """Whether an import may take something else than one of these files, by their keys in the ledger."""
+        return any(key.endswith(".py") and self._passed_over(key) for key in keys)
+
+    def _passed_over(self, key: str) -> bool:
+        folder, _, name = key.rpartition("/")
+        beside = self._beside.get(folder)
+        if beside is None:
+            # An extension module, or perhaps a package: no other name can go before a source file in its own folder.
+            there = self._listed(file_path(self._home, folder) if folder else self._home)
+            beside = self._beside[folder] = frozenset(
+                one.partition(".")[0] for one in there if one.endswith((".so", ".pyd")) or "." not in one
+            )
+        if name[:-3] in beside:
+            return True
+        if os.path.isabs(key):
+            return False
+        found = self._above.get(folder)
+        if found is None:
+            found = self._above[folder] = self._found_above(folder)
+        if found or folder:
+            return found
+        return self._comes_first(name[:-3])
+
+    def _found_above(self, folder: str) -> bool:
+        """Whether a module goes before one of the folders, or something before the first of them on the path."""
+        where = self._home
+        top = ""
+        for name in folder.split("/") if folder else ():
+            inside = os.path.join(where, name)
+            if name.endswith(".egg") and not top:
+                where = inside
+                continue
+            top = top or name
+            # A package, which most are, goes before any module.
+            listed = self._names.get(inside)
+            main = os.path.lexists(os.path.join(inside, "__init__.py")) if listed is None else "__init__.py" in listed
+            if not main and self._is_module(where, name):
+                return True
+            where = inside
+        return bool(top) and self._comes_first(top)
+
+    def _is_module(self, directory: str, name: str) -> bool:
+        return any(one.startswith(name + ".") and one.endswith(_MODULES) for one in self._listed(directory))
+
+    def _comes_first(self, top: str) -> bool:
+        found = self._first.get(top)
+        if found is None:
+            found = top in sys.stdlib_module_names or any(
+                entry in self._archives or top in self._listed(entry) or self._is_module(entry, top)
+                for entry in self._before
+            )
+            self._first[top] = found
+        return found
+
+    def _listed(self, directory: str) -> list[str]:
+        found = self._names.get(directory)
+        if found is None:
+            try:
+                found = os.listdir(directory)
+            except OSError:
+                found = []
+            self._names[directory] = found
+        return found
+
+
+def looks_odd(site: Site, home: str, keys: Iterable[str]) -> bool:
+    """Whether a file may have been linked here by an installer, or be passed over by imports: reason to look closer.
+
+    patchkit never writes a link, and compiled modules are rare.
+    """
+    keys = list(keys)
+    return any(is_linked(file_path(home, key)) for key in keys) or Glance(site, home).sees(keys)
+
+
+def is_linked(path: str) -> bool:
+    """Whether a file is a link, or has further names; not one that is not there."""
+    try:
+        return has_links(os.lstat(path))
+    except OSError:
+        return False
+
+
+def _entries_before(site: Site, home: str) -> list[str]:
+    """What comes before ``home`` on the path, as far as it is known; also for a home whose place is not."""
+    named = os.environ.get("PYTHONPATH", "")
+    found = [one for one in named.split(os.pathsep) if one and not _is_same(one, home)]
+    for entry in site.paths:
+        if _is_same(entry, home):
+            break
+        found.append(entry)
+    return found
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 def _in_archive(archive: str, top: str) -> str | None:

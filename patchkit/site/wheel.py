@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PlanError, SiteError, UsageError
+from patchkit.runtime.ledger import open_regular, open_text
 from patchkit.site.cache import cache_directory, write_cached
 from patchkit.site.distribution import normalize
 
@@ -161,7 +162,7 @@ def _cached(folder: str) -> str | None:
     for name in names:
         path = os.path.join(folder, name)
         try:
-            with open(path + ".sha256", encoding="ascii") as file:
+            with open_text(path + ".sha256", encoding="ascii") as file:
                 remembered = file.read().strip()
             if _sha256(path) == remembered:
                 return path
@@ -173,7 +174,7 @@ def _cached(folder: str) -> str | None:
 def _sha256(path: str) -> str:
     import hashlib
 
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

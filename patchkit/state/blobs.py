@@ -39,7 +39,7 @@ def put(home: str, data: bytes, *, mode: int = 0o644) -> str:
     directory = os.path.dirname(path)
     for part in (os.path.dirname(directory), directory):
         if not os.path.isdir(part):
-            fs.mkdir(part, fs.readable_like(home, folder=True))
+            fs.mkdir(part, fs.open_like(home, folder=True))
     temporary = os.path.join(directory, f"{_TEMPORARY}{sha256}")
     fs.unlink(temporary, missing_ok=True)
     fs.write_new(temporary, data, fs.Meta(like=fs.Like(mode, 0o044)), mode=mode)  # whatever the umask
@@ -87,6 +87,15 @@ def get(home: str, sha256: str, *, what: str = "") -> bytes:
         hint=salvage.advice(home, sha256),
         details={"path": path, "sha256": sha256},
     )
+
+
+def names(home: str) -> list[str]:
+    """The blobs that are there."""
+    try:
+        found = os.listdir(state_path(home, "blobs"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(name for name in found if not name.startswith(_TEMPORARY))
 
 
 def collect(home: str, keep: Collection[str]) -> list[str]:

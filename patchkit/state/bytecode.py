@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from patchkit.errors import SiteError
+from patchkit.runtime.ledger import open_regular
 from patchkit.state import fs
 
 
@@ -106,7 +107,7 @@ def _is_trusted(name: str, path: str) -> bool:
         # Without its source, only the one beside it is taken.
         return os.path.splitext(name)[0] == os.path.splitext(os.path.abspath(path))[0]
     try:
-        with open(name, "rb") as file:
+        with open_regular(name) as file:
             header = file.read(8)
     except OSError:
         return True  # perhaps others can read it

@@ -44,8 +44,8 @@ class Like(NamedTuple):
     mask: int
 
 
-def readable_like(directory: str, *, folder: bool = False) -> Like:
-    """For patchkit's own files (``folder``: directories): others may do with them what they may with ``directory``.
+def open_like(directory: str, *, folder: bool = False) -> Like:
+    """For patchkit's own files (``folder``: directories): others may read and write them as they may ``directory``.
 
     Who may write there can take the ledger away or exchange it anyway, whatever its mode; an open umask must not let in
     who may not.
@@ -357,7 +357,8 @@ def append(path: str, data: bytes, like: Like | None = None) -> None:
             write_atomic(path, read_file(path) if os.path.exists(path) else b"", like)
 
     def call() -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, flags, 0o666)  # a pipe that nobody reads would keep us waiting: an error instead
         try:
             _write_all(descriptor, data)
         finally:

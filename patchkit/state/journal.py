@@ -48,6 +48,7 @@ class Journal(NamedTuple):
 
     ``create_dirs`` (absolute; in the file as keys) are the directories to make, outermost first.
     ``remove_dirs`` (as keys) were made for files that others removed: they go, when empty, with the ledger's entries.
+    ``spared`` is the ledger's.
     """
 
     tx: str
@@ -56,6 +57,7 @@ class Journal(NamedTuple):
     prefixes: tuple[str, ...]
     event: Mapping[str, Any]
     remove_dirs: tuple[str, ...] = ()
+    spared: tuple[str, ...] = ()
 
     def path(self, home: str, file: JournalFile) -> str:
         """The absolute path of ``file``."""
@@ -87,7 +89,7 @@ def save(home: str, journal: Journal) -> None:
     }
     body = json.dumps(value, sort_keys=True)[1:].encode("ascii") + b"\n"
     data = f'{{\n"checksum": "{checksum(body)}",\n'.encode("ascii") + body
-    fs.write_atomic(journal_path(home), data, fs.readable_like(home))
+    fs.write_atomic(journal_path(home), data, fs.open_like(home))
 
 
 def _keys(data: bytes) -> list[str]:
@@ -150,6 +152,7 @@ def load(home: str) -> Journal | None:
             prefixes=tuple(value["prefixes"]),
             event=value["event"],
             remove_dirs=tuple(value.get("remove_dirs", ())),
+            spared=tuple(value.get("spared", ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         from patchkit.state import salvage

@@ -13,8 +13,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from patchkit.errors import InternalError
-from patchkit.runtime.ledger import SCHEMA, checksum, corrupt, file_path, key_of, read, state_path
+from patchkit.errors import InternalError, SiteError
+from patchkit.runtime.ledger import SCHEMA, checksum, file_path, key_of, parse, read, state_path
 from patchkit.state import fs
 from patchkit.tuples import NamedTuple
 
@@ -122,12 +122,16 @@ class Upstreamed(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """The whole record: patches in the order they are laid on, files by key, and the last transaction's id."""
+    """The whole record: patches in the order they are laid on, files by key, and the last transaction's id.
+
+    ``spared`` are blobs that were there when no ledger was: perhaps the only originals of a ledger that was lost.
+    """
 
     patches: tuple[PatchEntry, ...] = ()
     files: Mapping[str, FileEntry] = {}
     upstreamed: tuple[Upstreamed, ...] = ()
     tx: str = ""
+    spared: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, home: str) -> Ledger:
@@ -155,7 +159,7 @@ class Ledger(NamedTuple):
             wanted.add(entry.after.sha256)
             if entry.pristine is not None:
                 wanted.add(entry.pristine.sha256)
-        return frozenset(wanted)
+        return frozenset(wanted.union(self.spared))
 
     def with_upstreamed(self, entry: Upstreamed) -> Ledger:
         """With ``entry`` in the place of the upstreamed patch of its name, else at the end."""
@@ -174,6 +178,7 @@ class Ledger(NamedTuple):
             "patches": [entry._asdict() for entry in self.patches],
             "files": {key: _file_json(entry) for key, entry in self.files.items()},
             "upstreamed": [entry._asdict() for entry in self.upstreamed],
+            **({"spared": list(self.spared)} if self.spared else {}),
         }
 
 
@@ -206,8 +211,11 @@ def from_json(value: Mapping[str, Any], path: str) -> Ledger:
                 Upstreamed(*(entry[name] for name in Upstreamed._fields)) for entry in value["upstreamed"]
             ),
             tx=value["tx"],
+            spared=tuple(str(name) for name in value.get("spared", ())),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
+        from patchkit.runtime.damage import corrupt
+
         raise corrupt(path, f"a member is missing or of the wrong kind ({error})", dumps(value)) from None
 
 
@@ -263,8 +271,15 @@ def save(home: str, ledger: Ledger) -> None:
 
     Raises:
         OSError: With its path.
+        InternalError: Its own reader would refuse it.
     """
-    fs.write_atomic(state_path(home, "ledger.json"), dumps(ledger.to_json()), fs.readable_like(home))
+    path = state_path(home, "ledger.json")
+    data = dumps(ledger.to_json())
+    try:
+        parse(data, path)
+    except SiteError as error:
+        raise InternalError(f"its own reader would refuse the ledger to be written: {error.message}") from None
+    fs.write_atomic(path, data, fs.open_like(home))
 
 
 def layers_of(scripts: Iterable[tuple[str, Sequence[ByteSplice]]]) -> tuple[Layer, ...]:

@@ -35,6 +35,8 @@ WAIT_SECONDS = 60.0
 WAIT_VARIABLE = "PATCHKIT_WAIT"
 _GRACE_SECONDS = 2.0
 """How long a new holder may take to write itself down, before a name that is no process any more is reported."""
+_LEAST_GRACE_SECONDS = 0.1
+"""The same where there is less time to wait than that."""
 _LOCK_BYTE = 1 << 30
 """Windows locks are mandatory: lock a byte far behind the text, so that others can read who holds it."""
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
@@ -102,7 +104,7 @@ def lock(home: str, *, timeout: float | None = None, on_wait: Callable[[Holder],
         return
     with fs.confined(home):
         fs.check_ground(state_path(home, "lock"))
-        descriptor = _acquire(home, _patience() if timeout is None else timeout, on_wait)
+        descriptor = _acquire(home, patience() if timeout is None else timeout, on_wait)
     _watch_forks()
     _held[owner] = _Entry(descriptor)
     try:
@@ -193,10 +195,15 @@ def _owner(home: str) -> _Owner:
     return identity(home), os.getpid(), _thread.get_ident()
 
 
-def _patience() -> float:
+def patience(otherwise: float = WAIT_SECONDS) -> float:
+    """How long to wait for another patchkit, in seconds: what ``$PATCHKIT_WAIT`` says, if it says anything.
+
+    Raises:
+        UsageError: It is no number of seconds.
+    """
     text = os.environ.get(WAIT_VARIABLE)
     if not text:
-        return WAIT_SECONDS
+        return otherwise
     try:
         seconds = float(text)
     except ValueError:
@@ -233,9 +240,10 @@ def _acquire(home: str, timeout: float, on_wait: Callable[[Holder], None] | None
             continue
         by, waited = holder(home), time.monotonic() - began
         # Who was killed left its name, and the next one has not written its own yet: nobody to wait for, or to name.
-        if _alive(by) or waited >= _GRACE_SECONDS:
+        if _alive(by) or waited >= min(_GRACE_SECONDS, max(timeout, _LEAST_GRACE_SECONDS)):
             if waited >= timeout:
-                raise _locked(path, by, timeout)
+                named = _alive(by) or waited >= _GRACE_SECONDS
+                raise locked_by(path, by if named else Holder(None, ""), waited, timeout)
             if not told and on_wait is not None:
                 on_wait(by)
             told = True
@@ -268,7 +276,7 @@ def _open(path: str) -> int:
             try:
                 if not os.path.isdir(directory):
                     with contextlib.suppress(FileExistsError):
-                        fs.mkdir(directory, fs.readable_like(home, folder=True))
+                        fs.mkdir(directory, fs.open_like(home, folder=True))
                     fs.fsync_dir(home)
                 return _open_or_make(path, home)
             except FileNotFoundError:
@@ -292,7 +300,7 @@ def _open_or_make(path: str, home: str) -> int:
     if new:
         # Others read who holds it. Whoever made it meanwhile may be another user, whose mode stands.
         with contextlib.suppress(OSError):
-            fs.share(path, fs.readable_like(home))
+            fs.share(path, fs.open_like(home))
         fs.own_like(path, home)
     return descriptor
 
@@ -438,16 +446,25 @@ def _write_holder(descriptor: int) -> None:
         os.write(descriptor, text.encode("utf-8", "replace"))
 
 
-def _locked(path: str, by: Holder, waited: float) -> SiteError:
+def locked_by(path: str, by: Holder, waited: float, timeout: float) -> SiteError:
+    """The error of who waited in vain for ``by``, who need not have written itself down.
+
+    Args:
+        path: The lock.
+        by: Who has it.
+        waited: Seconds that it took.
+        timeout: Seconds that it was to take.
+    """
     who = f"process {by.pid}{by.elsewhere}" if by.pid is not None else "another process"
     if by.pid == os.getpid() and not by.elsewhere:
         who = f"another thread of this process ({by.pid})"
     command = f" ({by.command})" if by.command else ""
+    does = "is working on this site" if by.pid is not None else "is reading this site or working on it"
     return SiteError(
-        f"{path}: {who}{command} is working on this site; waited {waited:g} s",
+        f"{path}: {who}{command} {does}; waited {round(waited, 1):g} s",
         code="locked",
         hint=f"wait for it to end and run the command again; {WAIT_VARIABLE}=SECONDS in the environment waits longer "
-        f"than {waited:g} s",
+        f"than {timeout:g} s",
         details={"path": path, "pid": by.pid, "command": by.command, "host": by.host, "space": by.space},
     )
 

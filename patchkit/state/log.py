@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from patchkit.runtime.ledger import loads, state_path
+from patchkit.runtime.ledger import loads, open_regular, state_path
 from patchkit.state import fs
 
 
@@ -38,12 +38,12 @@ def append(home: str, event: Mapping[str, Any]) -> None:
     path = log_path(home)
     line = json.dumps(event, sort_keys=True).encode("ascii") + b"\n"
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             file.seek(-1, os.SEEK_END)
             torn = file.read(1) != b"\n"
     except OSError:  # none yet, or empty
         torn = False
-    fs.append(path, b"\n" + line if torn else line, fs.readable_like(home))
+    fs.append(path, b"\n" + line if torn else line, fs.open_like(home))
 
 
 def read_log(home: str) -> list[dict[str, Any]]:

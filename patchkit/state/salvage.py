@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from patchkit.errors import SiteError
-from patchkit.runtime.ledger import read
+from patchkit.runtime.ledger import open_regular, read
 
 
 def owner(home: str, key: str) -> str | None:
@@ -18,7 +18,7 @@ def owner(home: str, key: str) -> str | None:
         return None
     for name in names:
         try:
-            with open(os.path.join(home, name, "RECORD"), "rb") as file:
+            with open_regular(os.path.join(home, name, "RECORD")) as file:
                 listed = row in b"\n" + file.read()
         except OSError:
             continue

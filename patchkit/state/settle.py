@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from patchkit.errors import SiteError
@@ -65,13 +65,13 @@ def finish(home: str, journal: Journal, *, again: bool = False) -> OSError | Non
                 _record(home, journal, {"result": "done", **journal.event})
         fs.unlink(journals.journal_path(home), missing_ok=True)
         fs.fsync_dir(directory)  # before any blob goes: with the journal back, they would be needed
-        _collect(home)
+        _collect(home, journal.spared)
     except OSError as error:
         return error
     return None
 
 
-def abandon(home: str, tx: str) -> None:
+def abandon(home: str, tx: str, spared: Collection[str]) -> None:
     """Undo the preparations of a transaction that changed no file yet: its journal, and blobs nobody refers to."""
     with contextlib.suppress(OSError, SiteError):
         path = journals.journal_path(home)
@@ -80,17 +80,17 @@ def abandon(home: str, tx: str) -> None:
         if found is not None and found.tx == tx:
             fs.unlink(path)
             fs.fsync_dir(os.path.dirname(path))
-        _collect(home)
+        _collect(home, spared)
 
 
 def _record(home: str, journal: Journal, event: Mapping[str, Any]) -> None:
     log.append(home, log.stamped(event, files=len(journal.files), tx=journal.tx))
 
 
-def _collect(home: str) -> None:
-    """Remove what no ledger refers to; the ledger itself when it is empty (the log stays)."""
+def _collect(home: str, spared: Collection[str]) -> None:
+    """Remove what no ledger refers to and nobody spares; the ledger itself when it is empty (the log stays)."""
     ledger = Ledger.load(home)
-    blobs.collect(home, ledger.blobs())
+    blobs.collect(home, ledger.blobs().union(spared))
     if ledger.empty:
         fs.unlink(state_path(home, "ledger.json"), missing_ok=True)
 
@@ -153,7 +153,7 @@ def _roll_back(home: str, journal: Journal, keep: bool) -> Settled:
     fs.fsync_dir(state_path(home))
     with contextlib.suppress(OSError):
         _record(home, journal, {**journal.event, "result": "rolled back"})
-        _collect(home)
+        _collect(home, journal.spared)
     return Settled(False, missing, neither)
 
 
@@ -169,7 +169,7 @@ def _make_room(home: str, journal: Journal) -> None:
     fs.unlink(state_path(home, "ledger.json.tmp"), missing_ok=True)
     needed = {file.before.sha256 for file in journal.files if file.before is not None}
     with contextlib.suppress(OSError, SiteError):
-        blobs.collect(home, Ledger.load(home).blobs() | needed)
+        blobs.collect(home, Ledger.load(home).blobs().union(needed, journal.spared))
 
 
 def _now(home: str, journal: Journal, file: JournalFile) -> str:

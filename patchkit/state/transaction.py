@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from patchkit.errors import InternalError, SiteError
-from patchkit.runtime.ledger import file_path, key_of, sha256_hex
+from patchkit.runtime.ledger import file_path, key_of, sha256_hex, state_path
 from patchkit.state import blobs, bytecode, fs, settle
 from patchkit.state import journal as journals
 from patchkit.state import ledger as ledgers
@@ -117,6 +117,10 @@ def commit(
                 hint="run the command again",
             )
         old = Ledger.load(home)
+        # Copies that no ledger vouches for may be those of one that was lost, and the only originals that there are.
+        lost = not os.path.lexists(state_path(home, "ledger.json"))
+        spared = tuple(blobs.names(home)) if lost else old.spared
+        ledger = ledger._replace(spared=tuple(sorted(set(spared) - ledger._replace(spared=()).blobs())))
         _check_distinct(changes)
         originals = _verify(changes)
         check_writable(change.path for change in changes)
@@ -132,13 +136,14 @@ def commit(
             prefixes=prefixes,
             event=dict(event),
             remove_dirs=_deserted(changes, old, ledger),
+            spared=spared,
         )
         try:
             _keep_bytes(home, changes, originals, old, ledger, extra_blobs)
             journals.save(home, journal)
         except BaseException as error:
             # Nothing is changed yet. With the journal in place (the failure came after its rename) or without:
-            settle.abandon(home, tx)
+            settle.abandon(home, tx, spared)
             if isinstance(error, OSError):
                 raise fs.named(error, suffix="; nothing was changed") from error
             raise

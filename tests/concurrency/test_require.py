@@ -54,8 +54,27 @@ def test_a_patch_that_is_laid_anew_counts_as_applied(
 
 def test_not_for_ever(tmp_path: Path, halted: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("patchkit.runtime.require.BUSY_SECONDS", 0.2)
+    try:
+        with pytest.raises(SiteError) as raised:
+            patchkit.require("a-first", site=str(tmp_path / "site-packages"))
+    finally:
+        halted.kill()
+        halted.communicate()
+    assert raised.value.code == "not-applied"
+
+
+@pytest.mark.parametrize("lock", ["there", "gone"])
+def test_nobody_waits_for_a_dead_command(
+    tmp_path: Path, halted: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, lock: str
+) -> None:
+    """Its journal stays until somebody takes it back, and every process that starts meanwhile would wait."""
     halted.kill()
     halted.communicate()
+    site = tmp_path / "site-packages"
+    assert (site / ".patchkit/journal.json").exists()
+    if lock == "gone":
+        (site / ".patchkit/lock").unlink()
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("waits"))
     with pytest.raises(SiteError) as raised:
-        patchkit.require("a-first", site=str(tmp_path / "site-packages"))
+        patchkit.require("a-first", site=str(site))
     assert raised.value.code == "not-applied"

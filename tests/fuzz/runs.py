@@ -27,6 +27,16 @@ def runs(number: int) -> Callable[[Any], Any]:
     )
 
 
+def comes_to(*words: str) -> Callable[[Any], Any]:
+    """The outcomes of a fuzz test, each of which at least every hundredth run has: else it tests nothing."""
+
+    def mark(test: Any) -> Any:
+        test.outcomes = words
+        return test
+
+    return mark
+
+
 class Outcomes:
     """What came of the runs of one test: by word, printed at its end."""
 

@@ -7,13 +7,14 @@ import json
 import os
 import random
 import re
+import shutil
 import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz.runs import Outcomes, runs
+from fuzz.runs import Outcomes, comes_to, runs
 from hostile import forged
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +87,10 @@ def outcomes(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str])
     yield found
     with capsys.disabled():
         print(found.told(), end="")
+    total, wanted = sum(found.counts.values()), request.function.outcomes
+    rare = {word: found.counts[word] for word in wanted if found.counts[word] * 100 < total}
+    assert not rare, f"a test of what hardly happens: {rare} of {total}"
+    assert set(found.counts) == set(wanted)
 
 
 def mutated(data: bytes, seed: int) -> bytes:
@@ -131,6 +136,7 @@ def assert_loads_or_tells(data: bytes, outcomes: Outcomes) -> None:
         outcomes.note("loaded")
 
 
+@comes_to("loaded", "refused")
 @given(st.sampled_from(SHIPPED), st.integers(0, 1 << 60))
 @runs(1500)
 def test_the_loader_on_mutated_patch_files(outcomes: Outcomes, data: bytes, seed: int) -> None:
@@ -166,28 +172,56 @@ def assigned(value: Any) -> str:
     return str(value).lower().replace("inf", "inf")
 
 
+FILE = {"file": "demo/a.py"}
+#: Tables as somebody would write them, whole: what is drawn besides may spoil them.
+WHOLE: dict[str, list[dict[str, Any]]] = {
+    "edit": [
+        {**FILE, "find": "x = 1", "replace": "x = 2"},
+        {**FILE, "find": "x = 1\n", "insert_before": "y = 1\n", "scope": "f"},
+        {**FILE, "match": "$X = 1", "replace": "$X = 2", "inside": "if x:"},
+        {**FILE, "match": "f($$$A)", "wrap": "g($$$BODY)", "count": 2, "nth": 1},
+        {**FILE, "match": "del $X", "delete": True, "versions": ">=1"},
+        {**FILE, "add_import": ["import os"]},
+        {**FILE, "probe": "seen", "scope": "a.b"},
+    ],
+    "add": [{**FILE, "content": "x = 1\n"}],
+    "precondition": [{**FILE, "find": "x = 1", "count": 0}, {**FILE, "match": "f($$$A)", "count": "1+"}],
+    "postcondition": [{**FILE, "find": "x = 2"}, {**FILE, "match": "$X = 2", "scope": "f"}],
+    "upstreamed": [{"versions": ">=2"}, {**FILE, "find": "x = 2", "versions": ">=1"}],
+}
+
+
 @st.composite
 def documents(draw: st.DrawFn) -> bytes:
-    """Tables of the format with their keys, the values often of the right type and now and then of any."""
-    rows = ["schema = 1", 'name = "p"', 'summary = "s"', "[target]", 'requirement = "demo"']
-    for _ in range(draw(st.integers(1, 4))):
-        table = draw(st.sampled_from([table for name, table in TABLES.items() if name]))
-        rows.append(table.header)
-        for key in draw(st.lists(st.sampled_from(sorted(table.keys)), unique=True, max_size=6)):
-            kind = table.keys[key].type
+    """Tables of the format, whole at first; then keys put in, values exchanged, keys taken out, now and then."""
+
+    def rows(table: str, keys: dict[str, Any]) -> list[str]:
+        known = TABLES[table].keys
+        for key in draw(st.lists(st.sampled_from(sorted(known)), unique=True, max_size=draw(st.integers(0, 2)))):
             right: st.SearchStrategy[Any] = {
                 "integer": st.integers(0, 3), "boolean": st.just(True), "strings": st.lists(texts, max_size=3)
-            }.get(kind, texts)  # fmt: skip
-            rows.append(f"{key} = {assigned(draw(right | values if draw(st.booleans()) else right))}")
-    return "\n".join(rows).encode("utf-8", "replace")
+            }.get(known[key].type, texts)  # fmt: skip
+            keys[key] = draw(right)
+        if draw(st.integers(0, 5)) == 0:
+            keys[draw(st.sampled_from(sorted(keys)))] = draw(values)
+        if draw(st.integers(0, 7)) == 0:
+            del keys[draw(st.sampled_from(sorted(keys)))]
+        return [TABLES[table].header, *(f"{key} = {assigned(value)}" for key, value in keys.items())]
+
+    lines = ["schema = 1", 'name = "p"', 'summary = "s"', *rows("target", {"requirement": "demo"})]
+    for table in draw(st.lists(st.sampled_from(sorted(WHOLE)), min_size=1, max_size=3)):
+        lines += rows(table, dict(draw(st.sampled_from(WHOLE[table]))))
+    return "\n".join(lines).encode("utf-8", "replace")
 
 
+@comes_to("loaded", "refused")
 @given(documents())
 @runs(800)
 def test_the_loader_on_generated_patch_files(outcomes: Outcomes, data: bytes) -> None:
     assert_loads_or_tells(data, outcomes)
 
 
+@comes_to("clean", "with findings")
 @given(st.sampled_from(SHIPPED), st.integers(0, 1 << 60))
 @runs(60)
 def test_lint_on_mutated_patch_files(outcomes: Outcomes, data: bytes, seed: int) -> None:
@@ -197,6 +231,7 @@ def test_lint_on_mutated_patch_files(outcomes: Outcomes, data: bytes, seed: int)
         outcomes.note("with findings" if lint_file(path) else "clean")
 
 
+@comes_to("with matches", "without")
 @given(st.text("ab\n\r ", max_size=30), st.text("ab\n ", min_size=1, max_size=4))
 @runs(1500)
 def test_text_anchors_against_a_naive_search(outcomes: Outcomes, text: str, anchor: str) -> None:
@@ -254,6 +289,7 @@ def without_metavariables(text: str) -> str:
     return text.replace("$$$", "").replace("$", "")
 
 
+@comes_to("no code", "no match", "refused", "rewritten")
 @given(statements, statements, statements, st.sampled_from(["replace", "insert_before", "insert_after", "delete"]))
 @runs(600)
 def test_patterns_and_templates_are_proved_or_refused(
@@ -315,17 +351,21 @@ def tampered(data: bytes, seed: int) -> bytes:
     """One to three values exchanged or gone, the checksum right."""
     chance = random.Random(seed)
     value = json.loads(data)
-    for _ in range(chance.randint(1, 3)):
+    del value["checksum"]  # twice in a table, the last one counts
+    for _ in range(chance.choice((1, 1, 2, 3))):
         container, key = chance.choice(leaves(value))
         odd = [None, 0, -1, 1 << 80, "", "../x", "/etc/x", "\x1b", "a\nb", [], {}, [[]], True, 1.5, "x" * 50, "\ud800"]
         if chance.random() < 0.2 and isinstance(container, dict):
             del container[key]
+        elif chance.random() < 0.4:  # another value of that kind: nothing is wrong with it where no other goes by it
+            container[key] = {str: "b" * 64, int: 7, list: [], dict: {}}.get(type(container[key]), container[key])
         else:
             container[key] = chance.choice(odd)
     body = json.dumps(value)[1:].encode()
     return resealed(b'{\n"checksum": "",\n' + body)
 
 
+@comes_to("read", "refused")
 @given(st.booleans(), st.booleans(), st.integers(0, 1 << 60))
 @runs(1500)
 def test_damaged_and_forged_ledgers(outcomes: Outcomes, forge: bool, seal: bool, seed: int) -> None:
@@ -345,6 +385,7 @@ def test_damaged_and_forged_ledgers(outcomes: Outcomes, forge: bool, seal: bool,
             outcomes.note("read")
 
 
+@comes_to("read", "refused")
 @given(st.booleans(), st.booleans(), st.integers(0, 1 << 60))
 @runs(600)
 def test_damaged_and_forged_journals(outcomes: Outcomes, forge: bool, seal: bool, seed: int) -> None:
@@ -368,14 +409,18 @@ RECORD = record_bytes(
 METADATA = b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nSummary: x\n\nText\n"
 
 
-@given(st.booleans(), st.integers(0, 1 << 60))
+@comes_to("read", "not found", "refused")
+@given(st.booleans(), st.integers(0, 1 << 60), st.sampled_from(["", "", "", "empty", "binary", "twin"]))
 @runs(500)
-def test_damaged_metadata_and_record(outcomes: Outcomes, metadata: bool, seed: int) -> None:
+def test_damaged_metadata_and_record(outcomes: Outcomes, metadata: bool, seed: int, harm: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder, "demo-1.0.dist-info")
         info.mkdir()
         (info / "METADATA").write_bytes(mutated(METADATA, seed) if metadata else METADATA)
-        (info / "RECORD").write_bytes(RECORD if metadata else mutated(RECORD, seed))
+        record = RECORD if metadata else mutated(RECORD, seed)
+        (info / "RECORD").write_bytes(b"" if harm == "empty" else record + b"\0" if harm == "binary" else record)
+        if harm == "twin":
+            shutil.copytree(info, Path(folder, "demo-1.1.dist-info"))
         try:
             found = find_distribution(bare_site(Path(folder)), "demo")
             for path in found.record.paths() if found is not None else ():
@@ -391,6 +436,7 @@ def test_damaged_metadata_and_record(outcomes: Outcomes, metadata: bool, seed: i
 PROJECT = b'[project]\nname = "x"\n[tool.patchkit]\npatches = ["patches", "more"]\napply = ["a-b", "c"]\n'
 
 
+@comes_to("read", "passed over", "refused")
 @given(st.integers(0, 1 << 60))
 @runs(500)
 def test_damaged_projects(outcomes: Outcomes, seed: int) -> None:

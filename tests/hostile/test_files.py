@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import resource
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from hostile.bounds import bounded
 from support.bench import Bench
 
-ROOT = Path(__file__).resolve().parents[2]
 EDIT = '[[edit]]\nfile = "demo/core.py"\n'
 SWAP = f'{EDIT}find = "y = x + x"\nreplace = "y = 2 * x"\n'
-MEMORY = 3 << 30
-PROCESSOR_SECONDS = 20  # some take five on a machine with nothing else to do; without their bounds, minutes or for ever
-
-
-def bounded(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """A command line in a process of its own, which the system ends when it takes too much."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
-
-    command = [sys.executable, "-m", "patchkit", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=environment, preexec_fn=limit, timeout=300, check=False
-    )
 
 
 def dots(count: int) -> str:
@@ -125,50 +104,6 @@ def test_a_pattern_whose_parts_stand_often_in_one_long_line(bench: Bench) -> Non
     assert (done.returncode, "matches nowhere" in done.stderr) == (4, True)
 
 
-def special(folder: Path, suffix: str) -> None:
-    os.mkfifo(folder / f"pipe{suffix}")
-    (folder / f"folder{suffix}").mkdir()
-    (folder / f"zero{suffix}").symlink_to("/dev/zero")
-    (folder / f"loop{suffix}").symlink_to(f"loop{suffix}")
-    listening = socket.socket(socket.AF_UNIX)
-    before = os.getcwd()
-    os.chdir(folder)  # the path of a socket may have a hundred characters
-    try:
-        listening.bind(f"socket{suffix}")
-    finally:
-        os.chdir(before)
-        listening.close()
-
-
-def test_patch_files_that_are_no_files(bench: Bench) -> None:
-    special(bench.patches, ".toml")
-    done = bounded("--patches", str(bench.patches), "lint", cwd=bench.root)
-    assert done.returncode == 1
-    assert done.stdout.count("cannot be read: ") == 5
-    assert "pipe.toml: error: cannot be read: not a regular file" in done.stdout
-    options = ["--site", str(bench.site), "--patches", str(bench.patches)]
-    assert bounded(*options, "list", cwd=bench.root).returncode == 0
-    for name in ("pipe", "zero", "folder", "loop", "socket"):
-        for given in (name, str(bench.patches / f"{name}.toml")):
-            assert bounded(*options, "apply", given, cwd=bench.root).returncode == 2, given
-
-
-@pytest.mark.parametrize("kind", ["pipe", "zero"])
-@pytest.mark.parametrize("name", ["pyproject.toml", "ledger.json", "journal.json", "log.jsonl", "lock"])
-def test_records_and_projects_that_are_no_files(bench: Bench, kind: str, name: str) -> None:
-    folder = bench.root / "work" if name == "pyproject.toml" else bench.site / ".patchkit"
-    folder.mkdir(exist_ok=True)
-    if kind == "pipe":
-        os.mkfifo(folder / name)
-    else:
-        (folder / name).symlink_to("/dev/zero")
-    bench.patch("swap", SWAP)
-    for command in (["check"], ["log"], ["apply", "swap", "--dry-run"]):
-        options = ["--site", str(bench.site), "--patches", str(bench.patches)]
-        done = bounded(*options, *command, cwd=bench.root / "work")
-        assert done.returncode in (0, 1, 5), (command, done.returncode, done.stderr[-300:])
-
-
 @pytest.mark.parametrize("name", ["x.pth", "sitecustomize.py", "json.py", "json/__init__.py", "conftest.py"])
 def test_nothing_is_added_that_runs_by_itself(bench: Bench, name: str) -> None:
     path = bench.patch("add", f'[[add]]\nfile = "{name}"\ncontent = "import os"\n')
@@ -241,3 +176,25 @@ def test_nothing_of_patch_project_or_site_is_executed(bench: Bench, tmp_path: Pa
         done = bounded(*options, *command, cwd=bench.root / "work")
         assert done.returncode == 0, (command, done.stderr)
     assert not mark.exists()
+
+
+@pytest.mark.parametrize(("one", "other"), [("New", "new"), ("caf\u00e9", "cafe\u0301"), ("STRASSE", "stra\u00dfe")])
+def test_added_files_that_many_disks_take_for_one(bench: Bench, one: str, other: str) -> None:
+    adds = [f'[[add]]\nfile = "demo/{name}.py"\ncontent = "x = 1\\n"\n' for name in (one, other, f"{other}2")]
+    path = bench.patch("alike", "".join(adds))
+    run = bench("apply", str(path))
+    assert (run.status, run.err.count("in case or in Unicode form alone")) == (2, 1)
+    assert "differs from the file of add 1" in run.err
+    path.write_text(path.read_text(encoding="utf-8").replace(adds[1], ""), encoding="utf-8")
+    assert bench("apply", str(path)).status == 0
+
+
+def test_too_little_memory_is_no_fault_of_patchkit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    path = bench.patch("swap", SWAP)
+    monkeypatch.setattr("patchkit.ops.apply.plan_change", out_of_memory)
+    run = bench.json("apply", str(path))
+    assert (run.status, run.error["code"]) == (5, "no-memory")
+    assert bench.pristine()

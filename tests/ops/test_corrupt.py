@@ -91,7 +91,9 @@ def test_nothing_can_be_salvaged(bench: Bench) -> None:
     ledger.write_bytes(b"\x00" * 100)
     run = bench.json("check")
     assert (run.status, run.json["ok"], run.json["patches"]) == (1, False, [])
-    assert f"pip install --target {bench.site} --upgrade" in run.json["damage"]["hint"]
+    hint = run.json["damage"]["hint"]
+    assert "`patchkit apply double util` (or" in hint  # by the log
+    assert "pip install" not in hint  # of which release, nothing tells
 
 
 @pytest.mark.parametrize(
@@ -422,3 +424,22 @@ def test_sync_finds_lost_copies_again(bench: Bench) -> None:
     assert bench("sync").status == 0
     assert sorted(path.name for path in blobs.iterdir()) == names
     assert bench("check").status == 0
+
+
+def test_a_damaged_ledger_names_what_the_log_says_is_still_on(bench: Bench) -> None:
+    """`sync` lays patches and drops others: what it dropped is not proposed, and no release that nobody knows."""
+    body = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
+    for name, text in (
+        ("p", body),
+        ("q", body.replace("y = x + x", "result = None").replace("y = 2 * x", "result = 0")),
+    ):
+        bench.patch(name, text)
+    bench.project("p", "q")
+    assert bench("sync").status == 0
+    bench.project("p")
+    assert bench("sync").status == 0
+    (bench.site / ".patchkit/ledger.json").write_bytes(b"garbage")
+    hint = bench.json("apply", "p").error["hint"]
+    assert "`patchkit apply p` (or `patchkit sync`, where the project lists them)" in hint
+    assert "==" not in hint
+    assert [event.get("dropped") for event in bench.json("log").json["events"]] == [None, ["q"]]

@@ -318,7 +318,8 @@ with fs.observed(hook):
 
 
 @pytest.mark.parametrize("command", ["apply", "revert"])
-def test_readers_do_not_wait_for_a_command_at_work(bench: Bench, command: str) -> None:
+def test_readers_say_that_a_command_is_at_work(bench: Bench, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATCHKIT_WAIT", "0.1")
     bench.patch("both", BOTH)
     bench.project("both")
     if command == "revert":
@@ -343,6 +344,7 @@ def test_readers_do_not_wait_for_a_command_at_work(bench: Bench, command: str) -
             for reader in (("list",), ("show", "both"), ("diff",), ("log",), ("apply", "both", "--dry-run")):
                 run = bench(*reader)
                 assert f"a command is running (pid {worker.pid})\n" in run.err, reader
+                assert (reader, run.status) == (reader, 0 if reader == ("log",) else 5)
         finally:
             worker.stdin.write("go\n")
             worker.stdin.flush()

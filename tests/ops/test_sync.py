@@ -248,7 +248,7 @@ def test_the_way_out_of_a_hand_edit_leads_out(bench: Bench) -> None:
 
 
 def test_the_command_that_brings_the_release_back_names_the_sites_interpreter() -> None:
-    from patchkit.ops.change import reinstall_command
+    from patchkit.ops.workspace import reinstall_command
 
     site = SimpleNamespace(interpreter=SimpleNamespace(executable="/my env/bin/python"), find=lambda name: None)
     assert reinstall_command(cast("Site", site), "demo", "1.0") == (

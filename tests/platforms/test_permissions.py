@@ -15,8 +15,6 @@ from platforms.unprivileged import unprivileged
 from support.bench import Bench
 from support.dists import make_dist
 
-from patchkit.state import fs
-
 READERS = [
     ("check",),
     ("check", "a-first"),
@@ -178,25 +176,29 @@ def test_modes_are_kept_there_and_back(root: Path, bits: int) -> None:
 
 
 def test_what_root_makes_in_somebodys_site_is_theirs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that they can go on with it, read it and lock it."""
-    if os.geteuid() == 0:
-        os.chown(bench.site, 1234, 1234)
+    """So that they can go on with it, read it and lock it. Root really gives it away; to others it belongs already."""
+    root = os.geteuid() == 0
+    real = os.chown
+    if root:
+        real(bench.site, 1234, 1234)
     owner = bench.site.stat().st_uid
     given: dict[str, int] = {}
 
-    def chown(path: str, uid: int, gid: int, **options: object) -> None:
+    def chown(path: str, uid: int, gid: int, *, follow_symlinks: bool = True) -> None:
         given[os.path.relpath(path, bench.site)] = uid
+        if root:
+            real(path, uid, gid, follow_symlinks=follow_symlinks)
 
     monkeypatch.setattr(os, "chown", chown)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    if os.getuid() == 0:  # .patchkit itself is not really given away, and what is made in it is owned like it
-        monkeypatch.setattr(fs, "own_like", lambda path, directory: chown(path, owner, owner))
     bench.patch("double", '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n')
     assert bench("apply", "double").status == 0
     names = {os.path.basename(path).partition("-")[0] for path in given}
     assert {".patchkit", "blobs", "lock", "ledger.json.tmp", "journal.json.tmp", "log.jsonl"} <= names
     assert set(given.values()) == {owner}
     assert sum(path.startswith(".patchkit/blobs/") for path in given) == 3
+    state = bench.site / ".patchkit"
+    assert {path.stat().st_uid for path in (state, *state.rglob("*"))} == {owner}
 
 
 def test_a_file_set_immutable_is_refused_before_anything(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -406,6 +406,33 @@ def test_the_command_of_the_hint(
     assert {path: state.sha256 for path, state in snapshot(site).items() if path.startswith("demo/")} == before
 
 
+@pytest.mark.parametrize("kind", ["shared folders", "symbolic links", "prefix"])
+def test_a_hint_where_the_plain_command_does_harm(workshop: Path, kind: str) -> None:
+    """A target loses folders whole to pip; uv refuses, with the package gone; pip makes a folder of its own."""
+    make_wheel(workshop / "wheels", "demo-plugin", "1.0", {"demo/plugin.py": "PLUGIN = 1\n"})
+    root = workshop / kind.replace(" ", "-")
+    variables: dict[str, str] = {}
+    if kind == "shared folders":
+        site = root
+        _run([*PIP, "install", "--quiet", "--target", str(root), "demo", "demo-plugin"], workshop)
+    elif kind == "symbolic links":
+        venv.create(root, with_pip=False, symlinks=True)
+        site, variables = _site(root), {"UV_LINK_MODE": "symlink"}
+        _run([_uv(), "pip", "install", "--quiet", "--python", str(root / "bin/python"), "demo"], workshop, **variables)
+    else:
+        python = str(workshop / "venv" / "bin" / "python")
+        _run([_uv(), "pip", "install", "--quiet", "--python", python, "--prefix", str(root), "demo"], workshop)
+        site = _site(root)
+    (site / "demo" / "core.py").unlink()
+    before = {path for path in snapshot(site) if path.endswith(".py")}
+    run = _patchkit(workshop, "--site", str(site), "apply", "fix")
+    assert (run.status, run.answer["error"]["code"]) == (5, "missing")
+    _run(re.findall(r"`([^`]+)`", run.answer["error"]["hint"])[0], workshop, **variables)
+    assert {path for path in snapshot(site) if path.endswith(".py")} == {*before, "demo/core.py"}
+    assert _patchkit(workshop, "--site", str(site), "apply", "fix").status == 0
+    assert not (site.parent / f"{site.name}.new").exists()
+
+
 def _base_python() -> str:
     """The interpreter that this one's environment was made from."""
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"

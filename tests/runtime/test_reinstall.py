@@ -11,7 +11,7 @@ import pytest
 from support.dists import make_dist, make_egg_info
 from support.documents import document
 
-from patchkit.runtime.reinstall import command, together
+from patchkit.runtime.reinstall import command, installer_of, together
 
 FILES = {"demo/core.py": ""}
 
@@ -62,14 +62,32 @@ def _target(root: Path) -> Path:
     return root
 
 
+def _shared(root: Path) -> Path:
+    make_dist(root, "demo-plugin", "1.0", {"demo/plugin.py": ""})
+    return root
+
+
+def _linked(root: Path) -> Path:
+    """As ``uv pip install --link-mode symlink`` leaves it: the metadata are links as well."""
+    site = environment(root, pip=False)
+    (root / "cache").mkdir()
+    (site / "demo-1.0.dist-info").mkdir()
+    (root / "cache" / "METADATA").touch()
+    (site / "demo-1.0.dist-info" / "METADATA").symlink_to(root / "cache" / "METADATA")
+    return site
+
+
 #: (installed by, into), as docs/installs.md has them.
 ROWS: dict[tuple[str, str], Callable[[Path], Path]] = {
     ("pip", "an environment, or a Python's own folder"): environment,
     ("pip", "an environment without pip"): lambda root: environment(root, pip=False),
     ("pip", "`--target DIR`"): _target,
+    ("pip", "`--target DIR`, others in the same folders"): _shared,
     ("pip", "`--prefix DIR`, `--root`"): _prefix,
     ("uv", "an environment"): lambda root: environment(root, pip=False),
+    ("uv", "an environment, by symbolic links"): _linked,
     ("uv", "`--target DIR`"): _target,
+    ("uv", "`--prefix DIR`"): _prefix,
     ("conda", "its environment"): _conda,
     ("rpm", "`lib/python3.11/site-packages` of the system"): _rpm,
     ("apt", "`lib/python3/dist-packages` of Debian or Ubuntu"): _apt,
@@ -157,3 +175,69 @@ def test_a_folder_with_a_space_is_quoted(tmp_path: Path) -> None:
     assert command(str(home), "demo", "1!1.0") == (
         f"pip install --target '{home}' --upgrade --no-deps --no-cache-dir 'demo==1!1.0'"
     )
+
+
+@pytest.mark.parametrize(
+    ("other", "shared"),
+    [
+        ({"other/core.py": ""}, False),
+        ({"other.py": "", "__pycache__/other.cpython-311.pyc": ""}, False),
+        ({"demo/plugin.py": ""}, True),
+        ({"../../bin/other": ""}, True),  # how pip lists the script that it moves to bin/
+        (None, True),  # nothing tells what it has
+    ],
+)
+def test_a_target_folder_whose_folders_others_share(
+    tmp_path: Path, other: dict[str, str | bytes] | None, shared: bool
+) -> None:
+    """Pip's --upgrade removes top-level folders as a whole."""
+    home = tmp_path / "site" / "one" / "target"
+    make_dist(home, "demo", "1.0", {"demo/core.py": "", "demo.py": "", "../../bin/demo": ""})
+    make_dist(home, "other", "1.0", other or {}, record=other is not None)
+    assert (" --upgrade " in command(str(home), "demo", "1.0")) == (not shared)
+    link = tmp_path / "link"
+    link.symlink_to(home)
+    assert command(str(link), "demo", "1.0") == command(str(home), "demo", "1.0")
+
+
+@pytest.mark.parametrize("layout", ["python3.9", "pypy3.10", "python3.13t"])
+def test_the_pip_below_a_prefix_is_that_of_its_python(tmp_path: Path, layout: str) -> None:
+    """Pip of another Python would make another folder below the prefix."""
+    home = tmp_path / "image" / "lib" / layout / "site-packages"
+    make_dist(home, "demo", "1.0", FILES)
+    assert command(str(home), "demo", "1.0").startswith(f"{layout} -m pip install --prefix {tmp_path / 'image'} ")
+    make_dist(home, "demo", "1.0", FILES, installer="uv")
+    assert f" --prefix {tmp_path / 'image'} --python {layout} " in command(str(home), "demo", "1.0")
+
+
+@pytest.mark.parametrize(
+    ("folder", "python"),
+    [
+        ("lib/python3.9/site-packages", "python3.9"),
+        ("lib/python/site-packages", "python3.12"),  # macOS: ~/Library/Python/3.12 is the base
+        ("Python310/site-packages", "python3.10"),  # Windows
+    ],
+)
+def test_the_users_site_directory_where_no_interpreter_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, python: str
+) -> None:
+    base = tmp_path / "3.12"
+    monkeypatch.setattr("site.getuserbase", lambda: str(base))
+    home = base / folder
+    make_dist(home, "demo", "1.0", FILES)
+    again = "-m pip install --user --force-reinstall --no-deps --no-cache-dir demo==1.0"
+    assert command(str(home), "demo", "1.0") == f"{python} {again}"
+    assert command(str(home), "demo", "1.0", executable="/opt/python") == f"/opt/python {again}"
+
+
+def test_the_cache_of_uv_once_it_is_clean(tmp_path: Path) -> None:
+    home = _linked(tmp_path / "env")
+    make_dist(home, "demo", "1.0", FILES, installer="uv")
+    again = command(str(home), "demo", "1.0", cached=True)
+    assert again == f"uv pip install --python {tmp_path}/env/bin/python --reinstall --no-deps demo==1.0"
+
+
+def test_the_first_word_of_installer(tmp_path: Path) -> None:
+    info = make_dist(tmp_path, "demo", "1.0", FILES, installer="UV 0.9.1")
+    assert installer_of(str(info)) == "uv"
+    assert installer_of(str(tmp_path)) == installer_of(None) == ""

@@ -102,10 +102,11 @@ def test_unreadable(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = reader.read(str(home))
     assert ledger is not None
 
-    def refuse(path: str) -> os.stat_result:
+    def refuse(path: str, **options: bool) -> os.stat_result:
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(reader.os, "stat", refuse)
+    monkeypatch.setattr(reader.os, "lstat", refuse)
     assert reader.check_files(str(home), ledger) == {"a.py": "unreadable", "new.py": "unreadable"}
 
 
@@ -229,3 +230,24 @@ def test_blobs_that_may_not_be_listed_are_not_missing(home: Path, monkeypatch: p
 
 def test_nothing_is_missing_of_an_empty_ledger(tmp_path: Path) -> None:
     assert reader.missing_blobs(str(tmp_path), Draft().to_json()) == []
+
+
+def test_the_metadata_that_may_be_of_a_distribution(tmp_path: Path) -> None:
+    """An escaped name ends at its only dash; with several, a digit may begin a version or go on with a name."""
+    names = [
+        "a_2-1.0.dist-info",
+        "a-1.0.dist-info",
+        "A-3.egg-info",
+        "a-2-1.0.dist-info",
+        "ab-1.dist-info",
+        "a-b-1.dist-info",
+    ]
+    for name in [*names, "Flask-Login-0.6.3.dist-info", "flask_login-1.dist-info", "~a-1.dist-info", "a.py"]:
+        (tmp_path / name).mkdir()
+    found = reader.infos_of(str(tmp_path), ["a", "a-2", "flask-login"])
+    assert {wanted: sorted(map(os.path.basename, infos)) for wanted, infos in found.items()} == {
+        "a": ["A-3.egg-info", "a-1.0.dist-info", "a-2-1.0.dist-info"],
+        "a-2": ["a-2-1.0.dist-info", "a_2-1.0.dist-info"],
+        "flask-login": ["Flask-Login-0.6.3.dist-info", "flask_login-1.dist-info"],
+    }
+    assert reader.infos_of(str(tmp_path / "none"), ["a"]) == {}

@@ -8,9 +8,10 @@ from support.dists import make_dist, make_egg_info
 from support.sites import bare_site
 
 from patchkit.errors import PatchFileError, PatchkitError, PlanError, SiteError
+from patchkit.site import paths
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
-from patchkit.site.paths import key_of, owners, package_directories, resolve_added, resolve_file
+from patchkit.site.paths import key_of, owners, package_directories, resolve_added, resolve_file, shared_with
 from patchkit.site.shadow import shadowing_module
 
 
@@ -249,3 +250,30 @@ def test_a_module_of_bytecode_alone(packages: Path, dist: Distribution) -> None:
     with pytest.raises(SiteError, match=r"exists already as bytecode: my_pkg/fast.pyc") as caught:
         resolve_added(dist, "my_pkg/fast.py")
     assert _code(caught.value) == ("bytecode", 5)
+
+
+def test_whose_else_many_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each RECORD is read once, and searched once for a folder: what many files cost is no multiple of that."""
+    files = [f"space/sub/m{number}.py" for number in range(30)]
+    make_dist(tmp_path, "demo", "1.0", dict.fromkeys([*files, "lone.py"], ""))
+    make_dist(tmp_path, "other", "1.0", {"space/sub/m7.py": "", "space/sub/m70.py": "", "other.py": ""})
+    spelled = [["./space/sub/m8.py", "", ""], ['space/sub/a "quoted" name.py', "", ""]]
+    make_dist(tmp_path, "spelled", "1.0", {"lone.py": ""}, extra_rows=spelled)
+    make_dist(tmp_path, "near", "1.0", {"space/sub/more.py": "", "deep/space/sub/m9.py": "", "alone.py": ""})
+    make_dist(tmp_path, "far", "1.0", {"far/sub/m7.py": ""})
+    (tmp_path / "broken-1.0.dist-info").mkdir()
+    (tmp_path / "broken-1.0.dist-info" / "RECORD").mkdir()
+    demo = find_distribution(bare_site(tmp_path), "demo")
+    assert demo is not None
+    asked = []
+
+    class Searched(bytes):
+        def __contains__(self, needle: object) -> bool:
+            asked.append(needle)
+            return super().__contains__(needle)  # type: ignore[operator]
+
+    real = paths._bytes_of
+    monkeypatch.setattr(paths, "_bytes_of", lambda path: Searched(real(path)))
+    found = {path: [one.name for one in others] for path, others in shared_with(demo, [*files, "lone.py"]).items()}
+    assert found == {"space/sub/m7.py": ["other"], "space/sub/m8.py": ["spelled"], "lone.py": ["spelled"]}
+    assert len(asked) == 5 * 2  # RECORDs, and what is before the first "/"

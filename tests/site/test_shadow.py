@@ -18,7 +18,7 @@ from support.sites import bare_site
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site, from_interpreter
 from patchkit.site.interpreter import ask, own
-from patchkit.site.shadow import shadowing_module
+from patchkit.site.shadow import Glance, shadowing_module
 
 HOST = EXTENSION_SUFFIXES[0]
 LAYOUTS: dict[str, tuple[str, list[str]]] = {
@@ -95,6 +95,7 @@ def test_as_importlib_finds_it(layout: str, tmp_path: Path) -> None:
     )
     found = shadowing_module(distribution(site), path)
     assert (found is None) == expected
+    assert expected or Glance(site, str(tmp_path)).sees([path])
     if found is not None and not layout.startswith("standard"):
         assert found in more or f"{found}" == "pkg/sub.py"
 
@@ -118,6 +119,7 @@ def test_what_comes_first_on_the_path(kind: str, tmp_path: Path, monkeypatch: py
     assert (kind == "namespace") == expected
     found = shadowing_module(distribution(site), "pkg/a.py")
     assert (found is None) == expected
+    assert expected or Glance(site, str(second)).sees(["pkg/a.py"])
     if found is not None:
         assert found.startswith(str(first))
         assert " (first " in found
@@ -147,3 +149,15 @@ def test_a_folder_without_an_interpreter(tmp_path: Path, version: tuple[int, int
     touch(tmp_path, "pkg/a.cpython-312-x86_64-linux-gnu.so")
     found = shadowing_module(distribution(bare_site(tmp_path, python_version=version)), "pkg/a.py")
     assert (found is not None) == shadows
+
+
+def test_a_glance_at_what_is_plain_sees_nothing(tmp_path: Path) -> None:
+    """Else ``check`` would read the metadata of each patched package whenever it runs."""
+    installed(tmp_path, "space/a.py")
+    touch(tmp_path, "space.more-1.0.dist-info/RECORD", "pkg.py", "single.py", "pkg/data.txt", "pkg/b.py", "other.so")
+    site = bare_site(tmp_path)
+    keys = ["pkg/__init__.py", "pkg/sub/__init__.py", "pkg/b.py", "space/a.py", "demo.py", "single.py", "pkg/data.txt"]
+    assert not Glance(site, str(tmp_path)).sees(keys)
+    assert not Glance(site, str(tmp_path)).sees(["demo-1.0-py3.11.egg/pkg/b.py", str(tmp_path / "pkg/b.py")])
+    touch(tmp_path, "demo-1.0-py3.11.egg/json/b.py")
+    assert Glance(site, str(tmp_path)).sees(["demo-1.0-py3.11.egg/json/b.py"])

@@ -9,7 +9,9 @@ import pytest
 from support.dists import make_dist
 from support.sites import bare_site
 
-from patchkit.site.distribution import Distribution, find_distribution
+from patchkit.site.distribution import Distribution, find_distribution, misnamed
+from patchkit.site.environment import Site
+from patchkit.site.interpreter import own
 from patchkit.site.taint import find_taint, uv_cache
 
 WRONG = b"x = 2\n"
@@ -77,3 +79,26 @@ def test_pip_links_nothing_out_of_its_cache(tmp_path: Path, cache: Path) -> None
     found = find_taint(distribution, "demo/a.py", str(file))
     assert found is not None
     assert (found.source, "uv" in found.cure) == (str(tmp_path / "twin.py"), False)
+
+
+def test_the_first_word_of_installer_counts(tmp_path: Path, cache: Path) -> None:
+    """As for the commands of hints: some installers write their version behind it."""
+    distribution, file = install(tmp_path / "site", "uv 0.9.1"), str(tmp_path / "site/demo/a.py")
+    copy = cached(cache, "1.0", WRONG)
+    found = find_taint(distribution, "demo/a.py", file)
+    assert found is not None
+    assert (found.source, "`uv cache clean demo`" in found.cure) == (str(copy), True)
+    assert " --no-cache" not in found.cure
+
+
+def test_what_lacks_its_metadata_is_installed_again_by_the_sites_own_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with every other hint for the user's site directory, which no layout tells the interpreter of."""
+    monkeypatch.setattr("site.getuserbase", lambda: str(tmp_path))
+    home = tmp_path / "lib" / "python3.11" / "site-packages"
+    (home / "demo-1.0.dist-info").mkdir(parents=True)
+    site = Site(home=str(home), paths=[str(home)], interpreter=own(), python_version=None, label="")
+    found = misnamed(site, "demo")
+    assert found is not None
+    assert f"`{own().executable} -m pip install --user " in found.cure

@@ -32,7 +32,7 @@ def run_check(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     catalog = catalog_of(arguments)
-    report = check_site(site, arguments.names, catalog)
+    report = check_site(site, arguments.names, catalog, notice=output.note)
     states = report.states
     for notice in report.notices:
         output.note(notice)

@@ -25,22 +25,35 @@ def configure_doctor(parser: ArgumentParser) -> None:
 def run_doctor(arguments: Namespace) -> int:
     """Diagnose the site; 1 when there is a problem."""
     from patchkit import __version__
-    from patchkit.ops.check import GLANCE_SECONDS, steady
-    from patchkit.ops.doctor import diagnose
-    from patchkit.ops.session import mend
+    from patchkit.errors import SiteError
+    from patchkit.ops.check import GLANCE_SECONDS, marks, quiet, steady
+    from patchkit.ops.doctor import Fact, diagnose
+    from patchkit.ops.session import mend, once
 
     output: Output = arguments.output
+    note = once(output.note)
     site = site_of(arguments)
     mended = mend(site, wait=False)
     for notice in mended.notices:
-        output.note(notice)
+        note(notice)
     catalog = catalog_of(arguments)
 
     def look() -> list[Fact]:
         return diagnose(site, catalog, waiting=mended.waiting, deep=arguments.deep, progress=output.status)
 
-    # A deep look takes long, and is not begun again for every command that comes by.
-    facts = look() if arguments.deep else steady(site, look, quiet=GLANCE_SECONDS)
+    try:
+        if arguments.deep:  # takes long, and is not begun again for every command that comes by
+            before = quiet(site, GLANCE_SECONDS, note)
+            facts = look()
+            if marks(site) != before:
+                text = "a command worked here meanwhile, and what is said of its files may be half of what it did"
+                facts.append(Fact("note", "site", text, "run doctor again"))
+        else:
+            facts = steady(site, look, wait=GLANCE_SECONDS, notice=note)
+    except SiteError as error:
+        if error.code != "locked":
+            raise
+        facts = [Fact("problem", "lock", f"nothing was looked at: {error.message}", error.hint)]
     output.clear_status()
     own = f"patchkit {__version__} on Python {sys.version.split()[0]}"
     output.line(own)

@@ -12,7 +12,7 @@ from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
-    from patchkit.ops.inspect import FileDifference
+    from patchkit.ops.inspect import FileDifference, ListWord
 
 _STYLES = {
     "applied": "green",
@@ -34,13 +34,14 @@ def run_list(arguments: Namespace) -> int:
     from patchkit.ops.check import GLANCE_SECONDS, steady
     from patchkit.ops.homes import Homes
     from patchkit.ops.inspect import list_patches
-    from patchkit.ops.session import mend_all
+    from patchkit.ops.session import mend_all, once
 
     output: Output = arguments.output
+    note = once(output.note)
     site = site_of(arguments)
-    mend_all(site, output.note)
+    mend_all(site, note)
     catalog = catalog_of(arguments)
-    listed = steady(site, lambda: list_patches(Homes(site), catalog), quiet=GLANCE_SECONDS)
+    listed = steady(site, lambda: list_patches(Homes(site), catalog), wait=GLANCE_SECONDS, notice=note)
     recorded = {item.site for item in listed if item.state in ("applied", "drifted")}
     width = max((len(item.name) for item in listed), default=0)
     for item in listed:
@@ -68,30 +69,37 @@ def configure_show(parser: ArgumentParser) -> None:
 
 def run_show(arguments: Namespace) -> int:
     """Explain one patch."""
+    from patchkit.ops.check import GLANCE_SECONDS, steady
     from patchkit.ops.homes import Homes
     from patchkit.ops.inspect import describe, find_patch, states_of
-    from patchkit.ops.session import mend_all
+    from patchkit.ops.session import mend_all, once
 
     output: Output = arguments.output
+    note = once(output.note)
     catalog = catalog_of(arguments)
-    patch: Patch | None = None
+    found: list[Patch] = []
     state, reason = "unknown", None
     here: list[str] = []
     site = None
     try:
-        site = site_of(arguments)
-        mend_all(site, output.note)
-        homes = Homes(site)
-        patch = find_patch(homes, catalog, arguments.name)
-        states = states_of(homes, patch)
+        site = looked_at = site_of(arguments)
+        mend_all(site, note)
+
+        def look() -> list[tuple[ListWord, str | None, str]]:
+            homes = Homes(looked_at)
+            found.clear()  # of an earlier look
+            found.append(find_patch(homes, catalog, arguments.name))
+            return states_of(homes, found[0])
+
+        states = steady(site, look, wait=GLANCE_SECONDS, notice=note)
         state, reason, _ = states[0]
         here = [f"{word} in {home}" + (f" ({why})" if why else "") for word, why, home in states]
     except PatchkitError as error:
         # A patch can be explained without a site; but a damaged one must not go by in silence.
-        if site is not None and (patch is None or error.exit_status == 5):
+        if site is not None and (not found or error.exit_status == 5):
             raise
         reason = error.message
-        patch = patch or catalog.load(arguments.name)
+    patch = found[0] if found else catalog.load(arguments.name)
     target = patch.target
     output.paragraph(f"{output.paint(patch.name, 'bold')}: {patch.summary}")
     output.line(f"file: {patch.path}")
@@ -152,17 +160,18 @@ def run_diff(arguments: Namespace) -> int:
     from patchkit.ops.check import GLANCE_SECONDS, steady
     from patchkit.ops.homes import Homes
     from patchkit.ops.inspect import differences, unified
-    from patchkit.ops.session import mend_all
+    from patchkit.ops.session import mend_all, once
 
     output: Output = arguments.output
+    note = once(output.note)
     site = site_of(arguments)
-    mend_all(site, output.note)
+    mend_all(site, note)
 
     def look() -> tuple[Homes, list[FileDifference]]:
         homes = Homes(site)
         return homes, differences(homes, [arguments.name] if arguments.name else [])
 
-    homes, found = steady(site, look, quiet=GLANCE_SECONDS)
+    homes, found = steady(site, look, wait=GLANCE_SECONDS, notice=note)
     several = len({item.site for item in found}) > 1
     if not any(workspace.ledger.patches for workspace in homes.all()):
         output.note("no patch is applied: there is nothing to compare")
