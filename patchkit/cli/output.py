@@ -34,6 +34,11 @@ class Output:
         self._mark = f"\x1b{os.urandom(6).hex()}["
 
     @property
+    def live(self) -> bool:
+        """Whether ``status`` shows in place, on a terminal."""
+        return _is_terminal(sys.stderr)
+
+    @property
     def _people(self) -> TextIO:
         return sys.stderr if self.json_mode else sys.stdout
 

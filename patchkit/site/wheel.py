@@ -108,6 +108,36 @@ def released_versions(name: str, *, python: Interpreter | None = None) -> list[s
     return found
 
 
+def cached_wheel(name: str, version: str, *, cache: str | None = None) -> str | None:
+    """The wheel of one release if the cache has it and its remembered SHA-256 holds; asks nobody.
+
+    Raises:
+        UsageError: The name or version is not valid.
+    """
+    _check(name, version)
+    return _cached(os.path.join(cache or cache_directory(), "wheels", normalize(name), version))
+
+
+def cached_versions(name: str, *, cache: str | None = None) -> list[str]:
+    """The versions whose wheels the cache has, oldest first; their hashes are checked when one is used.
+
+    Raises:
+        UsageError: The name is not valid.
+    """
+    _check(name)
+    folder = os.path.join(cache or cache_directory(), "wheels", normalize(name))
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return []
+    kept = []
+    for entry in entries:
+        with contextlib.suppress(OSError):
+            if any(file.endswith(".whl") for file in os.listdir(os.path.join(folder, entry))):
+                kept.append(entry)
+    return _sorted(",".join(kept))
+
+
 def wheel_member(wheel: str, path: str) -> bytes:
     """One file of a wheel, named as RECORD names it once installed (``*.data/purelib`` is looked through).
 

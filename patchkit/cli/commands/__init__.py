@@ -85,6 +85,24 @@ COMMANDS: dict[str, Command] = {
         "check patch files, without a site",
         "  patchkit lint patches/my-fix.toml\n  patchkit lint      every patch of the project",
     ),
+    "matrix": Command(
+        "matrix",
+        "which released versions a patch fits",
+        "  patchkit matrix logits-greedy\n"
+        '  patchkit matrix logits-greedy --versions ">=0.30" --markdown\n'
+        "  patchkit matrix --all          a CI job: 1 when a new release breaks a patch\n"
+        "  patchkit matrix --upgrade tpu-inference==0.33.0",
+        "Plan patches on the released wheels of their target, in memory: where they apply,\n"
+        "where they fail and why, and the requirement that follows. Nothing is installed.",
+    ),
+    "port": Command(
+        "port",
+        "carry a patch to a release that it does not fit",
+        "  patchkit port logits-greedy --to 0.33.0\n  patchkit port logits-greedy --to 0.33.0 --write",
+        "Look for the code of each edit that does not fit a release, and propose a variant of\n"
+        "the edit for it, with the evidence for its place. Written only on request, and only\n"
+        "where every place is sure; else a person decides.",
+    ),
     "schema": Command("lint", "print the JSON Schema of patch files", "  patchkit schema > patch.schema.json"),
     "doctor": Command("doctor", "diagnose the site, and what patchkit sees of it", "  patchkit doctor"),
     "try": Command(
@@ -97,7 +115,7 @@ COMMANDS: dict[str, Command] = {
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("change", ("apply", "revert", "sync")),
     ("look", ("check", "list", "show", "diff", "log")),
-    ("write", ("new", "edit", "create", "import", "export")),
-    ("patch files", ("lint", "schema")),
+    ("write", ("new", "edit", "create", "import", "export", "port")),
+    ("patch files", ("lint", "matrix", "schema")),
     ("help", ("try", "doctor")),
 )

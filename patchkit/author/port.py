@@ -1,0 +1,477 @@
+"""From a patch that fits one release to one that fits another as well: where the code went, and what speaks for it.
+
+A proposal is made only where :mod:`patchkit.author.carry` has evidence, and only when the whole patch, with it, plans
+on the new release (its conditions hold, its files parse) and still does to the old release what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from patchkit.author.align import lines_of, names_of
+from patchkit.author.carry import Carried, Refused, Tie, carry, consistent, hunks_of, inserted_names
+from patchkit.author.matrix import plan_release, short_reason
+from patchkit.author.published import HostGrammar, WheelFiles
+from patchkit.author.relax import admit, bound_old, from_on
+from patchkit.author.splice import PatchText, block_of, table_of
+from patchkit.edit.locate import FileText
+from patchkit.edit.plan import plan_patch, upstreamed_by
+from patchkit.edit.source import Source
+from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError, SiteError
+from patchkit.model.load import parse_patch
+from patchkit.model.patch import Condition, Edit, Patch
+from patchkit.model.requirement import parse_requirement
+from patchkit.site.guard import version_matches
+from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from patchkit.edit.plan import FilePlan
+
+
+class Part(NamedTuple):
+    """What becomes of one edit or condition on the new release.
+
+    ``state`` is "fits", "ported" (a new variant is proposed), "widened" (it fits where its ``versions`` admit the
+    release) or "decide". ``variant`` is the proposal. ``old_lines`` and ``new_lines`` are the lines of the place with
+    one more on either side, ``candidates`` what a person may choose from, ``cautions`` what to look at, in words.
+    """
+
+    table: str
+    index: int  # type: ignore[assignment]
+    state: str
+    path: str | None = None
+    old_line: int | None = None
+    new_line: int | None = None
+    code: str | None = None
+    reason: str | None = None
+    evidence: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    old_lines: tuple[str, ...] = ()
+    new_lines: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    variant: Edit | Condition | None = None
+    line: int | None = None
+
+
+class Port(NamedTuple):
+    """A port: ``data`` is the new patch file, None where it is not to be changed or a person must decide.
+
+    ``state`` is "fits" (nothing to do), "ported", "upstreamed" or "decide"; ``requirement`` the one that the new file
+    has, where it differs.
+    """
+
+    patch: Patch
+    old_version: str
+    new_version: str
+    state: str
+    parts: tuple[Part, ...]
+    requirement: str | None = None
+    data: bytes | None = None
+    problem: str | None = None
+
+
+def port(patch: Patch, old: WheelFiles, new: WheelFiles, *, in_place: bool = False) -> Port:
+    """Carry ``patch`` from a release that it fits to another one.
+
+    Args:
+        patch: The patch.
+        old: A release that it fits.
+        new: The release that it shall fit.
+        in_place: Replace what does not fit any more, instead of adding variants beside it: the old release is given up.
+
+    Raises:
+        PatchkitError: It does not fit ``old`` either.
+        PatchFileError: The patch is wrong whatever the release is.
+    """
+    before = plan_release(patch, old)
+    if upstreamed_by(patch, new, HostGrammar()) is not None:
+        return Port(patch, old.version, new.version, "upstreamed", ())
+    parts = [
+        _part(patch, edit, old, new)
+        for edit in patch.edits
+        if _active(edit, old) and not _replaced(patch, edit, old, new)
+    ]
+    parts += [_newcomer(patch, edit, new) for edit in patch.edits if _active(edit, new) and not _active(edit, old)]
+    parts.sort(key=lambda part: part.index)
+    if any(part.state == "decide" for part in parts):
+        return Port(patch, old.version, new.version, "decide", tuple(parts))
+    try:
+        ported, parts = _with_conditions(patch, parts, old, new, in_place=in_place)
+        requirement = ported.target.requirement if ported.target.requirement != patch.target.requirement else None
+        if requirement is None and all(part.state == "fits" for part in parts):
+            return Port(patch, old.version, new.version, "fits", tuple(parts))
+        _prove(patch, ported, parts, before.files, old, new, in_place=in_place)
+    except (PatchFileError, PlanError, _Undecided) as error:
+        message = error.message if isinstance(error, PatchkitError) else str(error)
+        return Port(patch, old.version, new.version, "decide", tuple(parts), problem=message)
+    return Port(patch, old.version, new.version, "ported", tuple(parts), requirement, ported.data)
+
+
+class _Undecided(Exception):
+    """Something that only a person can decide; says what."""
+
+
+def _active(part: Edit | Condition, files: WheelFiles) -> bool:
+    return part.versions is None or files.matches(part.versions)
+
+
+def _replaced(patch: Patch, edit: Edit, old: WheelFiles, new: WheelFiles) -> bool:
+    """Whether ``edit``, which is not for the new release, has its successor among those that are for it alone."""
+    if _active(edit, new):
+        return False
+
+    def alike(other: Edit) -> bool:
+        return (
+            other.files == edit.files and (other.scope or "").partition(".")[0] == (edit.scope or "").partition(".")[0]
+        )
+
+    leaving = [e for e in patch.edits if alike(e) and _active(e, old) and not _active(e, new)]
+    coming = [e for e in patch.edits if alike(e) and _active(e, new) and not _active(e, old)]
+    return len(coming) >= len(leaving)
+
+
+def _alone(patch: Patch, edit: Edit) -> Patch:
+    """The patch with this edit and nothing else."""
+    return patch._replace(
+        edits=(edit._replace(versions=None),), adds=(), preconditions=(), postconditions=(), upstreamed=()
+    )
+
+
+def _newcomer(patch: Patch, edit: Edit, new: WheelFiles) -> Part:
+    """An edit that is for the new release already, and not for the old one."""
+    try:
+        plan_patch(_alone(patch, edit), new, HostGrammar())
+    except PatchFileError:
+        raise
+    except PlanError as error:
+        return _decide(patch, edit, error, Refused("it is not for the old release: it has no change to carry"))
+    return Part("edit", edit.index, "fits", edit.files[0])
+
+
+def _decide(patch: Patch, edit: Edit, error: PlanError, refused: Refused) -> Part:
+    return Part(
+        "edit",
+        edit.index,
+        "decide",
+        edit.files[0],
+        new_line=refused.line,
+        code=error.code,
+        reason=f"{short_reason(error)}. Not carried: {refused.reason}",
+        old_lines=refused.old_lines,
+        new_lines=refused.new_lines,
+        candidates=() if refused.new_lines else tuple(error.message.split("\n")[1:]),
+        line=_line(patch, edit),
+    )
+
+
+def _part(patch: Patch, edit: Edit, old: WheelFiles, new: WheelFiles) -> Part:
+    alone = _alone(patch, edit)
+    grammar = HostGrammar()
+    was = plan_patch(alone, old, grammar)
+    try:
+        now = plan_patch(alone, new, grammar)
+    except PatchFileError:
+        raise
+    except PlanError as error:
+        return _carried(patch, edit, was.files, old, new, error)
+    at = [match.line for file in was.files for report in file.edits for match in report.matches]
+    there = [match.line for file in now.files for report in file.edits for match in report.matches]
+    old_line, new_line = (lines[0] if lines else None for lines in (at, there))
+    stray = _stray(edit, was.files, now.files)
+    if stray is not None:
+        reason = f"its anchor matches {stray}, which is not where the lines around the old place are now"
+        return Part(
+            "edit", edit.index, "decide", edit.files[0], old_line, new_line, "doubtful", reason, line=_line(patch, edit)
+        )
+    found = [_lost_names(before, before.path, new) for before in was.files]
+    gone = sorted({name for names, _ in found for name in names})
+    if gone:
+        reason = f"its text uses {', '.join(gone)}, which {new.name} {new.version} has nowhere"
+        return Part(
+            "edit", edit.index, "decide", edit.files[0], old_line, new_line, "doubtful", reason, line=_line(patch, edit)
+        )
+    state = "fits" if _active(edit, new) else "widened"
+    cautions = _caution(sorted({name for _, names in found for name in names}))
+    return Part("edit", edit.index, state, edit.files[0], old_line, new_line, cautions=cautions)
+
+
+def _lost_names(plan: FilePlan, path: str, new: WheelFiles, text: str | None = None) -> tuple[list[str], list[str]]:
+    """Names of the old file in the edit's new lines that the new file has not: nowhere in the release, and elsewhere.
+
+    ``text`` is the edit's text for the new release where that is another: only names in it count.
+    """
+    before = Source(plan.before or b"", path=plan.path).text
+    after = Source(plan.after, path=plan.path).text
+    used = inserted_names(after, hunks_of(before, after))
+    if text is not None:
+        used &= names_of(lines_of(text))
+    lost = (used & names_of(lines_of(before))) - names_of(lines_of(Source(new.data(path), path=path).text))
+    gone = set(lost)
+    for _, data in new.siblings() if gone else ():
+        gone -= {name for name in gone if name.encode() in data}
+    return sorted(gone), sorted(lost - gone)
+
+
+def _caution(names: Sequence[str]) -> tuple[str, ...]:
+    """What a person should look at, where names went out of the file and are elsewhere in the release."""
+    return (f"its text uses {', '.join(names)}, which this file does not have any more",) if names else ()
+
+
+def _line(patch: Patch, part: Edit | Condition) -> int | None:
+    return patch.line_of(table_of(part), part.index, part.anchor_key)
+
+
+def _stray(edit: Edit, was: Sequence[FilePlan], now: Sequence[FilePlan]) -> str | None:
+    """A match on the new release that is not where the alignment of the two has the old one, in words."""
+    if edit.action in ("add_import", "probe"):
+        return None
+    for before, after in zip(was, now, strict=True):
+        texts = [_file_text(plan.path, plan.before or b"") for plan in (before, after)]
+        matches = zip(before.edits[0].matches, after.edits[0].matches, strict=True)
+        for old_match, new_match in matches:
+            if not consistent(texts[0], texts[1], old_match.line, new_match.line):
+                return f"{after.path}:{new_match.line}"
+    return None
+
+
+def _file_text(path: str, data: bytes) -> FileText:
+    return FileText(Source(data, path=path), HostGrammar().parse)
+
+
+def _carried(
+    patch: Patch, edit: Edit, was: Sequence[FilePlan], old: WheelFiles, new: WheelFiles, error: PlanError
+) -> Part:
+    """The proposal for an edit that does not fit the new release, or what a person must decide."""
+    if len(was) != 1:
+        return _decide(patch, edit, error, Refused("it is for several files at once"))
+    (plan,) = was
+    if edit.action in ("add_import", "probe"):
+        return _decide(patch, edit, error, Refused("where a probe belongs is not told by lines"))
+    ours = _file_text(plan.path, plan.before or b"")
+    after = Source(plan.after, path=plan.path).text
+    tie: Tie = {"insert_before": "below", "insert_after": "above"}.get(edit.action)  # type: ignore[assignment]
+    found: Carried | Refused = Refused(f"{new.name} {new.version} has no {plan.path}")
+    target = plan.path
+    if new.has(plan.path):
+        found = carry(ours, _file_text(plan.path, new.data(plan.path)), after, tie=tie)
+    if isinstance(found, Refused):
+        elsewhere = [(path, other) for path, other in _elsewhere(edit, ours, after, tie, old, new)]
+        if len(elsewhere) == 1:
+            target, found = elsewhere[0]
+        elif elsewhere:
+            paths = " and to ".join(path for path, _ in elsewhere)
+            return _decide(patch, edit, error, Refused(f"it could go to {paths}"))
+    if isinstance(found, Refused):
+        return _decide(patch, edit, error, found)
+    gone, lost = _lost_names(plan, target, new, found.anchor.text)
+    if gone:
+        reason = f"its text uses {', '.join(gone)}, which {new.name} {new.version} has nowhere"
+        return _decide(patch, edit, error, Refused(reason, found.line, found.old_lines, found.new_lines))
+    anchor = found.anchor
+    variant = Edit(edit.index, (target,), anchor.action, find=anchor.find, text=anchor.text, scope=anchor.scope)
+    kept = _retargeted(patch, edit, variant, new)
+    return Part(
+        "edit",
+        edit.index,
+        "ported",
+        target,
+        plan.edits[0].matches[0].line if plan.edits[0].matches else None,
+        found.line,
+        error.code,
+        short_reason(error),
+        found.evidence,
+        _caution(lost),
+        found.old_lines,
+        found.new_lines,
+        variant=kept or variant,
+        line=_line(patch, edit),
+    )
+
+
+def _retargeted(patch: Patch, edit: Edit, variant: Edit, new: WheelFiles) -> Edit | None:
+    """The edit as it was written, at the new file and scope, where it does there what the carried one does."""
+    for scope in dict.fromkeys((variant.scope, edit.scope)):
+        candidate = edit._replace(files=variant.files, scope=scope, examples=())
+        try:
+            plans = [plan_patch(_alone(patch, one), new, HostGrammar()) for one in (candidate, variant)]
+        except PlanError:
+            continue
+        if [file.after for file in plans[0].files] == [file.after for file in plans[1].files]:
+            return candidate
+    return None
+
+
+def _elsewhere(
+    edit: Edit, ours: FileText, after: str, tie: Tie, old: WheelFiles, new: WheelFiles
+) -> list[tuple[str, Carried]]:
+    """The other files of the new release that the change can be carried to: those that have a definition so called."""
+    scope = edit.scope or ours.scope_at(ours.source.starts[max(0, _first_change(ours.source.text, after))])()
+    last = scope.rpartition(".")[2]
+    if not last:
+        return []
+    words = (f"def {last}".encode(), f"class {last}".encode())
+    found = []
+    for path, data in new.siblings():
+        if path == ours.source.path or not any(word in data for word in words):
+            continue
+        if old.has(path) and any(word in old.data(path) for word in words):
+            continue  # it had one before: that is another one
+        one = carry(ours, _file_text(path, data), after, tie=tie, moved=True)
+        if isinstance(one, Carried):
+            found.append((path, one))
+    return found
+
+
+def _first_change(before: str, after: str) -> int:
+    return min(hunks_of(before, after)[0].first, before.count("\n") - 1)
+
+
+def _with_conditions(
+    patch: Patch, parts: Sequence[Part], old: WheelFiles, new: WheelFiles, *, in_place: bool
+) -> tuple[Patch, list[Part]]:
+    """The patch with the proposals, and with conditions that follow the edits to another file or scope.
+
+    Raises:
+        _Undecided: A condition does not hold on the new release, and no edit shows where its code went.
+    """
+    moves = {}
+    for part in parts:
+        if isinstance(part.variant, Edit):
+            edit = patch.edits[part.index - 1]
+            moves[edit.files[0], edit.scope] = (part.variant.files[0], part.variant.scope)
+            moves.setdefault((edit.files[0], None), (part.variant.files[0], None))
+    out = list(parts)
+    tried: set[tuple[str, int]] = set()
+    while True:
+        ported = write_variants(patch, out, old.version, new.version, in_place=in_place)
+        try:
+            plan_release(ported, new)
+            return ported, out
+        except PlanError as error:
+            table, index = str(error.details.get("table")), error.details.get("index")
+            conditions = {"precondition": ported.preconditions, "postcondition": ported.postconditions}.get(table)
+            if conditions is None or not isinstance(index, int):
+                raise
+            condition = conditions[index - 1]
+            own = _original(patch, condition, ported, new)
+            goal = moves.get((condition.file or "", condition.scope))
+            if own is None or goal is None or (table, own) in tried or goal == (condition.file, condition.scope):
+                raise _Undecided(f"{table} {own or index}: {short_reason(error)}") from None
+            tried.add((table, own))
+            variant = condition._replace(file=goal[0], scope=goal[1], index=own)
+            out.append(
+                Part(
+                    table,
+                    own,
+                    "ported",
+                    goal[0],
+                    reason=short_reason(error),
+                    evidence=("it follows the edits",),
+                    variant=variant,
+                )
+            )
+
+
+def _original(patch: Patch, condition: Condition, ported: Patch, new: WheelFiles) -> int | None:
+    """The number in ``patch`` of a condition of the ported patch."""
+    kind = condition.kind
+    theirs = ported.preconditions if kind == "precondition" else ported.postconditions
+    ours = patch.preconditions if kind == "precondition" else patch.postconditions
+    if len(theirs) == len(ours):
+        return condition.index
+    plain = condition._replace(index=0, versions=None)
+    found = [one.index for one in ours if one._replace(index=0, versions=None) == plain]
+    return found[0] if len(found) == 1 else None
+
+
+def write_variants(patch: Patch, parts: Sequence[Part], old: str, new: str, *, in_place: bool) -> Patch:
+    """The patch with the proposals written into its file's text.
+
+    Raises:
+        PatchFileError: The text is not laid out so that it can be changed for sure.
+    """
+    text = PatchText(patch.data)
+    for part in sorted(parts, key=lambda part: -part.index):
+        tables: dict[str, Sequence[Edit | Condition]] = {
+            "edit": patch.edits,
+            "precondition": patch.preconditions,
+            "postcondition": patch.postconditions,
+        }
+        original = tables[part.table][part.index - 1]
+        if part.state == "widened" and original.versions is not None:
+            text.set_string((part.table, part.index, "versions"), admit(original.versions, new, old))
+        if part.variant is None:
+            continue
+        if in_place:
+            text.replace(part.table, part.index, block_of(part.variant._replace(versions=original.versions)))
+            continue
+        bounds = from_on(new, old)
+        text.insert_behind(part.table, part.index, block_of(part.variant._replace(versions=bounds)))
+        text.set_string((part.table, part.index, "versions"), bound_old(original.versions, new, old))
+    own = parse_requirement(patch.target.requirement)
+    given_up = in_place and any(part.variant is not None for part in parts)
+    specifier = str(own.specifier)
+    if not version_matches(specifier, new) or given_up:
+        wider = admit(specifier, new, None if given_up else old)
+        marker = f"; {own.marker}" if own.marker is not None else ""
+        extras = f"[{','.join(own.extras)}]" if own.extras else ""
+        text.set_string(("target", "requirement"), f"{own.name}{extras}{wider}{marker}")
+    return parse_patch(text.data(), patch.path)
+
+
+def _prove(
+    patch: Patch,
+    ported: Patch,
+    parts: Sequence[Part],
+    before: Sequence[FilePlan],
+    old: WheelFiles,
+    new: WheelFiles,
+    *,
+    in_place: bool,
+) -> None:
+    """Refuse a new file that says anything else than was meant, or does anything else to the old release.
+
+    Raises:
+        InternalError: It does: a fault of patchkit, and nothing is proposed.
+    """
+    touched = {(part.table, part.index) for part in parts if part.variant is not None or part.state == "widened"}
+    for name in ("edits", "preconditions", "postconditions"):
+        ours = [p for p in getattr(patch, name) if (table_of(p), p.index) not in touched]
+        theirs = [p._replace(index=0) for p in getattr(ported, name)]
+        if any(part._replace(index=0) not in theirs for part in ours):
+            raise InternalError(f"porting {patch.name} changed more of its {name} than was meant")
+    if _frame(patch) != _frame(ported):
+        raise InternalError(f"porting {patch.name} changed more than its edits")
+    if not in_place:
+        after = plan_release(ported, old).files
+        if [(file.path, file.after) for file in after] != [(file.path, file.after) for file in before]:
+            raise InternalError(f"the ported {patch.name} does something else to {old.name} {old.version}")
+
+
+def _frame(patch: Patch) -> Patch:
+    """What a port leaves as it is."""
+    target = patch.target._replace(requirement="")
+    return patch._replace(target=target, edits=(), preconditions=(), postconditions=(), data=b"", digest="")
+
+
+def find_base(patch: Patch, versions: Sequence[str], to: str) -> list[str]:
+    """The releases to port from, the best first: those within the requirement that lie next to ``to``.
+
+    Raises:
+        SiteError: ``fetch``: there is none.
+    """
+    from packaging.version import Version
+
+    goal = Version(to)
+    own = parse_requirement(patch.target.requirement).specifier
+    known = [v for v in versions if own.contains(v, prereleases=True) and Version(v) != goal]
+    older = [v for v in reversed(known) if Version(v) < goal]
+    newer = [v for v in known if Version(v) > goal]
+    if not older and not newer:
+        raise SiteError(
+            f"{patch.name}: there is no release to port from: {patch.target.requirement} admits none but {to}",
+            code="fetch",
+            hint="name one that the patch fits with --from",
+        )
+    return [*older, *newer]

@@ -1,0 +1,213 @@
+"""``port``: a patch for a release that it does not fit."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from patchkit.cli.context import catalog_of
+from patchkit.cli.output import Output
+from patchkit.errors import PlanError, SiteError
+
+if TYPE_CHECKING:
+    from patchkit.author.port import Part, Port
+    from patchkit.model.patch import Patch
+
+_STYLES = {"fits": "green", "ported": "cyan", "widened": "cyan", "decide": "red"}
+
+
+def configure_port(parser: ArgumentParser) -> None:
+    """The options of ``port``."""
+    parser.add_argument("name", metavar="NAME", help="a patch, by name or by the path of its file")
+    parser.add_argument("--to", metavar="V", required=True, help="the release that it shall fit")
+    parser.add_argument(
+        "--from", metavar="V", dest="base", help="a release that it fits (default: the nearest older one that it does)"
+    )
+    parser.add_argument("--write", action="store_true", help="write the proposal into the patch file")
+    parser.add_argument(
+        "--in-place", action="store_true", help="replace what does not fit, and give the older releases up"
+    )
+    parser.add_argument("--offline", action="store_true", help="ask no index: only releases that are in the cache")
+
+
+def run_port(arguments: Namespace) -> int:
+    """Propose where the edits of a patch go on another release; 1 when a person must decide."""
+    from patchkit.author.port import port
+    from patchkit.author.published import get_wheel, opened_wheel
+    from patchkit.cli.progress import Ticker
+
+    output: Output = arguments.output
+    patch = catalog_of(arguments).load(arguments.name)
+    tick = Ticker(output)
+    name = patch.target.name
+    tick(0, 0, f"fetching {name} {arguments.to}")
+    wheel = get_wheel(name, arguments.to, offline=arguments.offline)
+    with opened_wheel(wheel, name, arguments.to) as new:
+        found = None
+        for base in _bases(arguments, patch, tick):
+            with opened_wheel(get_wheel(name, base, offline=arguments.offline), name, base) as old:
+                try:
+                    found = port(patch, old, new, in_place=arguments.in_place)
+                    break
+                except PlanError as error:
+                    if arguments.base is not None:
+                        error.message = f"{name} {base}: {error.message}"
+                        error.hint = "name a release that the patch fits with --from"
+                        raise
+        if found is None:
+            raise SiteError(
+                f"{patch.name} fits none of the releases that it could be ported from",
+                code="no-base",
+                hint=f"`patchkit matrix {patch.name}` says where it fits; name such a release with --from",
+            )
+    output.clear_status()
+    written = None
+    diff = _diff(patch, found)
+    _show(output, found, diff)
+    if found.data is not None and patch.path is not None:
+        if arguments.write:
+            _write(patch.path, found.data)
+            written = patch.path
+            output.line(f"written: {patch.path}")
+        else:
+            given = f" --from {arguments.base}" if arguments.base else ""
+            given += " --in-place" if arguments.in_place else ""
+            output.line("nothing is written; to write it:")
+            output.line(f"  patchkit port {arguments.name} --to {arguments.to}{given} --write")
+    ok = found.state != "decide"
+    output.json(
+        ok=ok,
+        name=patch.name,
+        distribution=name,
+        releases={"from": found.old_version, "to": found.new_version},
+        state=found.state,
+        problem=found.problem,
+        requirement=found.requirement,
+        parts=[_part_json(part) for part in found.parts],
+        diff=diff or None,
+        written=written,
+    )
+    return 0 if ok else 1
+
+
+#: Releases that are tried as the one to port from, before a person is asked to name one.
+_TRIES = 4
+
+
+def _bases(arguments: Namespace, patch: Patch, tick: Any) -> Sequence[str]:
+    if arguments.base is not None:
+        return [arguments.base]
+    from patchkit.author.port import find_base
+    from patchkit.author.published import list_versions
+
+    tick(0, 0, f"asking for the releases of {patch.target.name}")
+    listing = list_versions(patch.target.name, offline=arguments.offline)
+    return find_base(patch, listing.versions, arguments.to)[:_TRIES]
+
+
+def _diff(patch: Patch, found: Port) -> str:
+    from patchkit.ops.inspect import unified
+
+    return "" if found.data is None else unified(f"{patch.name}.toml", patch.data, found.data)
+
+
+def _show(output: Output, found: Port, diff: str) -> None:
+    name = found.patch.target.name
+    output.line(
+        f"{output.paint(found.patch.name, 'bold')}: from {name} {found.old_version} to {name} {found.new_version}"
+    )
+    if found.state == "upstreamed":
+        output.line(f"  {name} {found.new_version} has the change itself: there is nothing to port")
+    for part in found.parts:
+        _show_part(output, part)
+    if found.problem is not None:
+        output.line(output.paint("not proposed:", "red"))
+        for line in found.problem.split("\n"):
+            output.line(f"  {line}")
+    if found.state == "fits":
+        output.line("every edit fits as it is, and the requirement admits the release: there is nothing to port")
+    elif found.state == "decide":
+        output.line("a person must decide; nothing is proposed for the patch file")
+    if found.data is not None:
+        output.line()
+        output.diff(diff)
+        output.paragraph(
+            f"proved in memory: on {found.new_version} it applies, its conditions hold and its files parse"
+            + ("" if found.requirement is None else f"; the requirement is {found.requirement} now")
+            + ". A proposal: look at the new place, where a line that looks like the old one may do another thing."
+        )
+        output.paragraph(f"releases in between: `patchkit matrix {found.patch.name}`, once it is written")
+
+
+def _show_part(output: Output, part: Part) -> None:
+    lines = ""
+    if part.old_line is not None and part.new_line is not None:
+        lines = f", line {part.old_line} -> {part.new_line}"
+    state = output.paint(part.state, _STYLES[part.state])
+    output.line(f"  {part.table} {part.index}: {state}  {part.path or ''}{lines}")
+    if part.reason is not None:
+        output.paragraph(part.reason, 6, hanging=2)
+    for evidence in part.evidence:
+        output.paragraph(f"evidence: {evidence}", 6, hanging=2)
+    for caution in part.cautions:
+        output.paragraph(f"{output.paint('look', 'yellow')}: {caution}", 6, hanging=2)
+    if part.old_lines or part.new_lines:
+        for line in _compared(part):
+            output.line(f"      {line}")
+    for line in part.candidates:
+        output.line(f"      {line}")
+
+
+def _compared(part: Part) -> list[str]:
+    """The lines at the old place against those at the new one."""
+    import difflib
+
+    old, new = ([line.removesuffix("\n") for line in lines] for lines in (part.old_lines, part.new_lines))
+    size = max(len(old), len(new))
+    return list(difflib.unified_diff(old, new, n=size, lineterm=""))[3:] or [f" {line}" for line in old]
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    return {
+        "table": part.table,
+        "index": part.index,
+        "state": part.state,
+        "code": part.code,
+        "line": part.line,
+        "path": part.path,
+        "old_line": part.old_line,
+        "new_line": part.new_line,
+        "reason": part.reason,
+        "evidence": list(part.evidence),
+        "cautions": list(part.cautions),
+        "old_lines": list(part.old_lines),
+        "new_lines": list(part.new_lines),
+        "candidates": list(part.candidates),
+        "variant": _variant_json(part),
+    }
+
+
+def _variant_json(part: Part) -> dict[str, Any] | None:
+    if part.variant is None:
+        return None
+    keys = ("files", "file", "scope", "inside", "find", "match", "action", "text", "count", "nth")
+    return {key: getattr(part.variant, key) for key in keys if key in part.variant._fields}
+
+
+def _write(path: str, data: bytes) -> None:
+    """Put the new patch file in the place of the old one, at once."""
+    import os
+    import shutil
+    import tempfile
+
+    path = os.path.realpath(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=".port-", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
