@@ -25,7 +25,9 @@ class Anchored(NamedTuple):
     text: str
 
 
-def anchor_lines(text: FileText, first: int, end: int, lines: Sequence[str], *, prefer: str = "") -> Anchored | None:
+def anchor_lines(
+    text: FileText, first: int, end: int, lines: Sequence[str], *, prefer: str = "", above: bool = False
+) -> Anchored | None:
     """The edit that makes ``lines`` of the lines ``first`` to ``end`` (0-based, exclusive) of ``text``.
 
     Args:
@@ -34,6 +36,7 @@ def anchor_lines(text: FileText, first: int, end: int, lines: Sequence[str], *, 
         end: Behind the last line.
         lines: What comes in their place, with their line breaks.
         prefer: The scope that is tried behind the innermost one.
+        above: Of two that are as short, take the one with more lines above rather than below.
 
     Returns:
         None where no :data:`patchkit.edit.uniqueness.CONTEXT_LINES` lines more on either side are unique.
@@ -46,7 +49,7 @@ def anchor_lines(text: FileText, first: int, end: int, lines: Sequence[str], *, 
     for scope in _scopes(text, first, prefer):
         regions = [Span(0, len(source.text))] if scope is None else _regions(text, scope)
         sizes = [(up, down) for up in range(CONTEXT_LINES + 1) for down in range(CONTEXT_LINES + 1)]
-        for up, down in sorted(sizes, key=lambda size: (sum(size), max(size), size[0])):
+        for up, down in sorted(sizes, key=lambda size: (sum(size), max(size), size[above])):
             low, high = first - up, end + down
             if low < 0 or high > len(all_lines) or low == high:
                 continue

@@ -276,7 +276,8 @@ def _within(
     lead = hunks[0].first
     if how == "same" and low < local[0].end and not _agrees(old, new, ours[0], at, lead, at + placed.first):
         return Refused("the lines around its definition say that it is somewhere else")
-    anchored = anchor_lines(new, at + placed.first, at + placed.end, placed.lines, prefer=target)
+    above = _tie(a, local[0], tie) == "above"
+    anchored = anchor_lines(new, at + placed.first, at + placed.end, placed.lines, prefer=target, above=above)
     if anchored is None:
         return Refused("no few lines around the place are the only ones of their kind in their scope")
     evidence += placed.evidence

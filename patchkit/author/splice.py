@@ -48,7 +48,9 @@ class PatchText:
         key = str(path[-1])
         number = known.get(path)
         if number is not None:
-            pattern = re.compile(rf"([ \t]*(?:\w+\.)*{re.escape(key)}[ \t]*=[ \t]*)(\"[^\"\\]*\"|'[^']*')(.*)")
+            pattern = re.compile(
+                rf"([ \t]*(?:\w+\.)*{re.escape(key)}[ \t]*=[ \t]*)(\"[^\"\\]*\"|'[^']*')([ \t]*(?:#.*)?)"
+            )
             found = pattern.fullmatch(lines[number - 1])
             if found is None:
                 raise PatchFileError(

@@ -137,3 +137,15 @@ def make_wheel(
         for path, data in everything.items():
             archive.writestr(path, data)
     return wheel
+
+
+def keep_wheel(cache: Path, name: str, version: str, files: Mapping[str, str | bytes]) -> Path:
+    """Build a wheel and lay it into patchkit's cache folder as a fetched one lies there: no index is asked for it.
+
+    Returns:
+        Its path.
+    """
+    folder = cache / "wheels" / re.sub(r"[-_.]+", "-", name).lower() / version
+    wheel = make_wheel(folder, name, version, files)
+    (folder / f"{wheel.name}.sha256").write_text(hashlib.sha256(wheel.read_bytes()).hexdigest(), encoding="ascii")
+    return wheel

@@ -150,7 +150,8 @@ def _requirement(output: Output, column: Column) -> None:
     newest = column.fits[0].version
     notes = []
     if proposed.open_end:
-        notes.append(f"{newest} is the newest release there is: what comes after it is nobody's knowledge yet")
+        where = "in the cache" if column.listing.offline else "there is"
+        notes.append(f"{newest} is the newest release {where}: the upper bound is a guess about what comes next")
     if proposed.left_out:
         notes.append(f"it fits {', '.join(proposed.left_out)} as well, before releases that it does not fit")
     if proposed.untried:

@@ -1,0 +1,352 @@
+"""``matrix`` on wheels made by hand, with a folder for the index."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from support.bench import Bench, Run
+from support.dists import keep_wheel, make_wheel
+
+from patchkit.author.published import WheelFiles, opened_wheel
+from patchkit.author.ranges import propose
+from patchkit.cli.main import main
+from patchkit.errors import PlanError
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip beside pytest")
+
+CORE = "def double(x):\n    y = x + x\n    return y\n"
+MOVED = "def twice(x):\n    y = x + x\n    return y\n"
+FIXED = "def double(x):\n    y = 2 * x\n    return y\n"
+EDIT = '[[edit]]\nfile = "demo/core.py"\nscope = "double"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
+UPSTREAMED = '[[upstreamed]]\nfile = "demo/core.py"\nfind = "y = 2 * x"\n'
+#: Fits 1.0, 1.1 and 1.3; its scope is gone in 1.2; 2.0 has the change; 2.1 has no such file.
+RELEASES = {
+    "1.0": {"demo/core.py": CORE},
+    "1.1": {"demo/core.py": "import os\n" + CORE},
+    "1.2": {"demo/core.py": MOVED},
+    "1.3": {"demo/core.py": CORE},
+    "2.0": {"demo/core.py": FIXED},
+    "2.1": {"demo/other/core.py": CORE},
+    "2.2rc1": {"demo/core.py": CORE},
+}
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that stands for the package index."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    return folder
+
+
+def keep(cache: Path, version: str, files: dict[str, str]) -> Path:
+    """Put a release of ``demo`` into the cache."""
+    return keep_wheel(cache, "demo", version, files)
+
+
+@pytest.fixture
+def cached(tmp_path: Path) -> Path:
+    """The cache with every release of ``demo``: no pip is needed to have them."""
+    for version, files in RELEASES.items():
+        keep(tmp_path / "cache", version, files)
+    return tmp_path / "cache"
+
+
+def states(run: Run, number: int = 0) -> dict[str, str]:
+    return {v["version"]: v["state"] for v in run.json["patches"][number]["versions"]}
+
+
+def test_each_release_has_its_state_and_the_requirement_follows(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT + UPSTREAMED, requirement="demo>=1.0,<2")
+    run = bench.json("matrix", "fix", "--offline")
+    assert states(run) == {
+        "2.1": "fails",
+        "2.0": "upstreamed",
+        "1.3": "applies",
+        "1.2": "fails",
+        "1.1": "applies",
+        "1.0": "applies",
+    }
+    (patch,) = run.json["patches"]
+    by_version = {v["version"]: v for v in patch["versions"]}
+    assert by_version["1.2"]["code"] == "scope-missing"
+    assert (by_version["1.2"]["edit"], by_version["1.2"]["part"], by_version["1.2"]["line"]) == (1, "edit 1", 9)
+    assert by_version["1.2"]["reason"] == "`scope`: there is no `double` in demo/core.py"
+    assert by_version["1.2"]["admitted"] is True
+    assert by_version["2.1"]["code"] == "not-in-distribution"
+    assert by_version["2.1"]["admitted"] is False
+    assert "demo/other/core.py" in by_version["2.1"]["reason"]
+    assert patch["requirement"]["current"] == "demo>=1.0,<2"
+    assert patch["requirement"]["proposed"] == "demo>=1.0,!=1.2,<2.0"
+    assert patch["requirement"]["exact"] is False
+    assert run.status == 1
+    assert run.json["ok"] is False
+
+
+def test_a_release_that_fails_outside_of_the_requirement_is_no_finding(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT, requirement="demo>=1.0,!=1.2,<2")
+    run = bench.json("matrix", "fix", "--offline")
+    assert run.status == 0
+    assert run.json["patches"][0]["requirement"]["exact"] is True
+    text = bench("matrix", "fix", "--offline")
+    assert "1.2  fails *" in text.out
+    assert "admits exactly the releases tried that it fits" in text.out
+
+
+def test_prereleases_count_only_when_asked_for(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT, requirement="demo>=1.3")
+    assert "2.2rc1" not in states(bench.json("matrix", "fix", "--offline"))
+    run = bench.json("matrix", "fix", "--offline", "--pre", "--versions", ">=1.3")
+    assert states(run) == {"2.2rc1": "applies", "2.1": "fails", "2.0": "fails", "1.3": "applies"}
+
+
+def test_versions_and_limit_choose_the_releases(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT, requirement="demo<1.2")
+    assert list(states(bench.json("matrix", "fix", "--offline", "--versions", "<1.2"))) == ["1.1", "1.0"]
+    # The newest one, and the newest within the requirement.
+    assert list(states(bench.json("matrix", "fix", "--offline", "--limit", "1"))) == ["2.1", "1.1"]
+    assert len(states(bench.json("matrix", "fix", "--offline", "--limit", "0"))) == 6
+    none = bench.json("matrix", "fix", "--offline", "--versions", ">=9")
+    assert none.status == 2
+    assert "2.1, 2.0, 1.3" in none.error["hint"]
+    assert bench.json("matrix", "fix", "--offline", "--versions", "new").status == 2
+
+
+def test_a_version_without_an_edit_is_told_so(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT + 'versions = "<1.2"\n', requirement="demo>=1,<1.2")
+    run = bench.json("matrix", "fix", "--offline", "--versions", "<2")
+    assert states(run) == {"1.3": "no-edits", "1.2": "no-edits", "1.1": "applies", "1.0": "applies"}
+    assert run.status == 0
+
+
+def test_an_added_file_must_be_new_and_what_parsed_must_parse(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", '[[add]]\nfile = "demo/core.py"\ncontent = "x = 1\\n"\n', requirement="demo==1.0")
+    run = bench.json("matrix", "fix", "--offline", "--versions", "==1.0")
+    assert [v["code"] for v in run.json["patches"][0]["versions"]] == ["exists"]
+    bench.patch("fix", EDIT.replace('"y = 2 * x"', '"y = ("'), requirement="demo==1.0")
+    run = bench.json("matrix", "fix", "--offline", "--versions", "==1.0")
+    assert [v["code"] for v in run.json["patches"][0]["versions"]] == ["syntax"]
+
+
+def test_the_wheel_s_own_python_is_remarked_where_it_is_another(bench: Bench, tmp_path: Path) -> None:
+    keep(tmp_path / "cache", "1.0", {"demo/core.py": CORE})
+    wheel = tmp_path / "cache/wheels/demo/1.1/demo-1.1-py3-none-any.whl"
+    made = keep(tmp_path / "cache", "1.1", {"demo/core.py": CORE + "match x:\n case 1 | 2 | 3 = 4: pass\n"})
+    assert made == wheel
+    import zipfile
+
+    with zipfile.ZipFile(wheel) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, data in members.items():
+            extra = b"Requires-Python: >=99\n" if name.endswith("METADATA") else b""
+            archive.writestr(name, data + extra)
+    wheel.with_name(f"{wheel.name}.sha256").write_text(hashlib.sha256(wheel.read_bytes()).hexdigest())
+    bench.patch("fix", EDIT, requirement="demo")
+    new, old = bench.json("matrix", "fix", "--offline").json["patches"][0]["versions"]
+    assert (new["code"], old["state"]) == ("unparsable", "applies")
+    assert new["note"].startswith("it is for Python >=99; read here by the grammar of ")
+    assert old["note"] is None
+
+
+def test_markdown_has_a_column_for_each_patch(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT, requirement="demo>=1.0,<1.2")
+    bench.patch("other", EDIT, requirement="demo>=1.3,<2")
+    run = bench("matrix", "fix", "other", "--offline", "--markdown", "--versions", ">=1.1,<2")
+    assert run.out.splitlines()[:5] == [
+        "| demo | fix | other |",
+        "|---|---|---|",
+        "| 1.3 | applies (outside of its range) | applies |",
+        "| 1.2 | fails (outside of its range) | fails (outside of its range) |",
+        "| 1.1 | applies | applies (outside of its range) |",
+    ]
+    assert "- `other` on 1.2: edit 1 (line 9): `scope`: there is no `double` in demo/core.py" in run.out
+    assert run.status == 0
+
+
+def test_all_looks_at_the_project_and_at_newer_releases_only(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT, requirement="demo>=1.3,<2")
+    bench.patch("other", EDIT, requirement="demo>=1.3")
+    bench.project("fix")
+    run = bench.json("matrix", "--all", "--offline")
+    assert [patch["name"] for patch in run.json["patches"]] == ["fix"]
+    assert list(states(run)) == ["2.1", "2.0", "1.3"]
+    assert run.status == 0
+    bench.project("fix", "other")
+    assert bench.json("matrix", "--all", "--offline").status == 1  # `other` says that it is for 2.0
+
+
+def test_wrong_use_is_refused(bench: Bench) -> None:
+    for arguments in ([], ["fix", "--all"], ["fix", "--upgrade", "demo==1.0"], ["--upgrade", "demo"]):
+        assert bench.json("matrix", *arguments).status == 2
+    bench.patch("fix", EDIT)
+    assert bench.json("matrix", "fix", "--limit", "-1").status == 2
+
+
+# --- fetching
+
+
+def test_wheels_are_fetched_once_through_pip(bench: Bench, index: Path, tmp_path: Path) -> None:
+    for version in ("1.0", "1.1", "1.2"):
+        make_wheel(index, "demo", version, RELEASES[version])
+    bench.patch("fix", EDIT, requirement="demo>=1.0,<1.2")
+    run = bench.json("matrix", "fix")
+    assert states(run) == {"1.2": "fails", "1.1": "applies", "1.0": "applies"}
+    assert run.json["patches"][0]["offline"] is None
+    cache = run.json["cache"]
+    assert cache["path"] == str(tmp_path / "cache" / "wheels")
+    kept = sorted((tmp_path / "cache" / "wheels" / "demo").rglob("*.whl"))
+    assert [path.parent.name for path in kept] == ["1.0", "1.1", "1.2"]
+    assert cache["bytes"] == sum(p.stat().st_size for p in (tmp_path / "cache" / "wheels").rglob("*") if p.is_file())
+    for path in index.iterdir():
+        path.unlink()
+    # The index has nothing any more: the cache is used, and it is said so.
+    again = bench.json("matrix", "fix")
+    assert states(again) == states(run)
+    assert "demo" in again.json["patches"][0]["offline"]
+
+
+def test_without_index_and_cache_the_error_says_what_there_is(bench: Bench, index: Path, tmp_path: Path) -> None:
+    bench.patch("fix", EDIT)
+    run = bench.json("matrix", "fix")
+    assert (run.status, run.error["code"]) == (5, "fetch")
+    run = bench.json("matrix", "fix", "--offline")
+    assert (run.status, run.error["code"]) == (5, "fetch")
+    keep(tmp_path / "cache", "1.0", RELEASES["1.0"])
+    run = bench.json("port", "fix", "--to", "1.1", "--offline")
+    assert run.status == 5
+    assert "the cache has 1.0" in run.error["message"]
+
+
+def test_a_wheel_that_was_tampered_with_is_not_believed(bench: Bench, index: Path, tmp_path: Path) -> None:
+    wheel = keep(tmp_path / "cache", "1.0", RELEASES["1.0"])
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    bench.patch("fix", EDIT)
+    run = bench.json("matrix", "fix", "--offline")
+    assert (run.status, run.error["code"]) == (5, "fetch")
+    assert "not in the cache" in run.error["message"]
+
+
+def test_some_that_cannot_be_had_are_told_beside_the_others(bench: Bench, cached: Path) -> None:
+    (cached / "wheels/demo/1.1/demo-1.1-py3-none-any.whl").write_bytes(b"no wheel")
+    bench.patch("fix", EDIT, requirement="demo<1.2")
+    run = bench.json("matrix", "fix", "--offline", "--versions", "<1.2")
+    assert states(run) == {"1.1": "unavailable", "1.0": "applies"}
+    assert run.status == 1, "a release that the patch is for was not judged"
+
+
+# --- the wheel's files
+
+
+def test_files_are_named_as_they_are_installed(tmp_path: Path) -> None:
+    files = {
+        "demo/a.py": "a = 1\n",
+        "demo-1.0.data/purelib/demo/b.py": "b = 2\n",
+        "demo-1.0.data/scripts/run": "#!python\n",
+    }
+    wheel = make_wheel(tmp_path, "demo", "1.0", files)
+    with opened_wheel(str(wheel), "demo", "1.0") as found:
+        assert isinstance(found, WheelFiles)
+        assert found.read("demo/a.py", wanted_by=lambda: "x") == b"a = 1\n"
+        assert found.read("demo/b.py", wanted_by=lambda: "x") == b"b = 2\n"
+        assert [path for path, _ in found.siblings()] == ["demo/a.py", "demo/b.py"]
+        with pytest.raises(PlanError, match=r"^x: demo 1\.0 has no file demo/c\.py$"):
+            found.read("demo/c.py", wanted_by=lambda: "x")
+
+
+# --- the requirement
+
+
+@pytest.mark.parametrize(
+    ("fits", "fails", "published", "expected"),
+    [
+        (["1.0", "1.1"], ["1.2"], ["1.0", "1.1", "1.2"], ">=1.0,<1.2"),
+        (["0.19.0", "0.32.0"], ["0.18.0"], ["0.18.0", "0.19.0", "0.32.0"], ">=0.19,<0.33"),
+        (["1.0", "1.2"], ["1.1"], ["1.0", "1.1", "1.2"], ">=1.0,!=1.1,<1.3"),
+        (["37"], ["36"], ["36", "37"], ">=37,<38"),
+        (["1.2.3"], [], ["1.2.2", "1.2.3", "1.2.4"], ">=1.2.3,<1.2.4"),
+        (["1.0.post1"], ["1.0"], ["1.0", "1.0.post1"], ">=1.0.post1,<1.1"),
+        (["2024.7.4"], [], ["2024.7.4"], ">=2024.7.4,<2024.8"),
+        (["1!1.0"], [], ["9.0", "1!1.0"], ">=1!1.0,<1!1.1"),
+        # What was not tried ends the range at its ends, and lies in it in between.
+        (["1.1", "1.3"], [], ["1.0", "1.1", "1.2", "1.3", "1.4"], ">=1.1,<1.4"),
+        # More holes than anybody wants to read: the newest run.
+        (["1", "3", "5", "7", "9", "11", "12"], ["2", "4", "6", "8", "10"], [], ">=11,<13"),
+    ],
+)
+def test_the_proposed_specifier(fits: list[str], fails: list[str], published: list[str], expected: str) -> None:
+    from packaging.specifiers import SpecifierSet
+
+    found = propose(fits, fails, published or [*fits, *fails])
+    assert found.specifier == expected
+    admitted = SpecifierSet(found.specifier)
+    assert [v for v in fits if not admitted.contains(v) and v not in found.left_out] == []
+    assert [v for v in fails if admitted.contains(v)] == []
+
+
+def test_what_the_range_admits_untried_is_named() -> None:
+    found = propose(["1.1", "1.3"], [], ["1.0", "1.1", "1.2", "1.3"])
+    assert (found.untried, found.open_end) == (("1.2",), True)
+
+
+# --- an upgrade
+
+
+@pytest.fixture
+def applied(bench: Bench, tmp_path: Path) -> Bench:
+    """A site with ``demo 1.0`` and the patch ``fix`` applied."""
+    bench.files = {**RELEASES["1.0"]}
+    bench.install("1.0")
+    bench.patch("fix", EDIT + UPSTREAMED, requirement="demo>=1.0,<2")
+    assert bench("apply", "fix").status == 0
+    for version, files in RELEASES.items():
+        keep(tmp_path / "cache", version, files)
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "status"), [("1.1", "survives", 0), ("1.2", "needs-port", 1), ("2.0", "upstreamed", 0)]
+)
+def test_an_upgrade_is_judged_before_it_is_made(applied: Bench, version: str, state: str, status: int) -> None:
+    before = applied.read("demo/core.py")
+    run = applied.json("matrix", "--upgrade", f"demo=={version}", "--offline")
+    assert [(p["name"], p["state"]) for p in run.json["patches"]] == [("fix", state)]
+    assert (run.status, run.json["installed"]) == (status, "1.0")
+    assert applied.read("demo/core.py") == before
+    text = applied("matrix", "--upgrade", f"demo=={version}", "--offline")
+    assert text.status == status
+    assert ("patchkit port fix --to 1.2" in text.out) == (version == "1.2")
+
+
+def test_an_upgrade_out_of_the_requirement_is_refused_although_it_fits(applied: Bench, tmp_path: Path) -> None:
+    keep(tmp_path / "cache", "3.0", {"demo/core.py": CORE})
+    run = applied.json("matrix", "--upgrade", "demo==3.0", "--offline")
+    assert [p["state"] for p in run.json["patches"]] == ["refused"]
+    assert run.status == 1
+
+
+def test_an_upgrade_is_judged_by_the_ledger_s_copy_where_the_file_is_gone(applied: Bench) -> None:
+    (applied.patches / "fix.toml").unlink()
+    run = applied.json("matrix", "--upgrade", "demo==1.1", "--offline")
+    assert [(p["state"], p["source"]) for p in run.json["patches"]] == [("survives", None)]
+
+
+def test_an_upgrade_of_what_is_not_patched_says_so(applied: Bench) -> None:
+    run = applied.json("matrix", "--upgrade", "other==1.0", "--offline")
+    assert (run.status, run.error["code"]) == (3, "not-applied")
+    assert "demo" in run.error["hint"]
+
+
+def test_json_is_one_object(bench: Bench, cached: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.patch("fix", EDIT, requirement="demo<1.2")
+    capsys.readouterr()
+    status = main(["--patches", str(bench.patches), "matrix", "fix", "--offline", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (status, found["schema"], found["command"]) == (0, 1, "matrix")
