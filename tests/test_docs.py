@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.bench import Bench
+from support.dists import keep_wheel
 from support.documents import (
     DOCS,
     ROOT,
@@ -260,7 +261,7 @@ def covers(documented: Any, found: Any) -> bool:
 FIX = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"revert", "sync", "try"}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"matrix", "port", "revert", "sync", "try"}))
 def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench) -> None:
     examples = {block.title: block for block in blocks(document("docs/commands.md")) if block.language == "json"}
     documented = json.loads(examples[command].text)
@@ -287,6 +288,20 @@ def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench
     found = bench.json(command, *arguments).json
     assert covers(shape(documented), shape(found)), (shape(documented), shape(found))
     assert found["command"] == command
+
+
+@pytest.mark.parametrize("command", ["matrix", "port"])
+def test_the_json_about_releases_has_the_members_that_are_documented(
+    command: str, bench: Bench, tmp_path: Path
+) -> None:
+    examples = {block.title: block for block in blocks(document("docs/commands.md")) if block.language == "json"}
+    core = str(bench.files["demo/core.py"])
+    keep_wheel(tmp_path / "cache", "demo", "1.0", {"demo/core.py": core})
+    keep_wheel(tmp_path / "cache", "demo", "1.1", {"demo/core.py": core.replace("    return y\n", "    return +y\n")})
+    edit = FIX.replace('"y = x + x"', '"""\n    y = x + x\n    return y\n"""').replace('"y = 2 * x"', '"    y = 0\\n"')
+    bench.patch("my-fix", edit, requirement="demo==1.0")
+    found = bench.json(command, "my-fix", "--offline", *(["--to", "1.1"] if command == "port" else [])).json
+    assert covers(shape(json.loads(examples[command].text)), shape(found)), shape(found)
 
 
 def test_revert_and_sync_print_the_object_of_apply(bench: Bench) -> None:

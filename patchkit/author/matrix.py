@@ -136,7 +136,9 @@ def run_matrix(
         listing = listings[normalize(patch.target.name)]
         fits = [v.version for v in verdicts if v.state == "applies"]
         fails = [v.version for v in verdicts if v.state in ("fails", "no-edits")]
-        proposed = propose(fits, fails, listing.versions, pre=pre) if fits else None
+        specifier = parse_requirement(patch.target.requirement).specifier
+        kept = [v for v in listing.versions if v not in picked and specifier.contains(v, prereleases=pre or None)]
+        proposed = propose(fits, fails, listing.versions, kept=kept, pre=pre) if fits else None
         yield Column(patch, listing, tuple(verdicts), proposed)
 
 

@@ -26,18 +26,27 @@ class Range(NamedTuple):
     open_end: bool
 
 
-def propose(fits: Collection[str], fails: Collection[str], published: Sequence[str], *, pre: bool = False) -> Range:
-    """The narrowest specifier that admits all of ``fits`` and none of ``fails``.
+def propose(
+    fits: Collection[str],
+    fails: Collection[str],
+    published: Sequence[str],
+    *,
+    kept: Collection[str] = (),
+    pre: bool = False,
+) -> Range:
+    """The narrowest specifier that admits all of ``fits`` and ``kept``, and none of ``fails``.
 
-    Releases in neither of the two count for nothing inside of the range and end it at its ends.
+    Other releases count for nothing inside of the range and end it at its ends.
 
     Args:
         fits: Versions that the patch fits; at least one.
         fails: Versions that it does not.
         published: Every version there is.
+        kept: Versions that were not tried and that the requirement admits: nothing says that they are to go.
         pre: Whether prereleases were tried: else they are not looked at.
     """
-    good, bad = set(map(Version, fits)), set(map(Version, fails))
+    tried, bad = set(map(Version, fits)), set(map(Version, fails))
+    good = tried | (set(map(Version, kept)) - bad)
     order = sorted({Version(text) for text in published} | good | bad)
     order = [version for version in order if pre or not version.is_prerelease or version in good]
     first, last = min(good), max(good)
@@ -52,7 +61,7 @@ def propose(fits: Collection[str], fails: Collection[str], published: Sequence[s
     clauses.append(f"<{short(above) if above is not None else following(last)}")
     specifier = ",".join(clauses)
     admitted = SpecifierSet(specifier)
-    untried = [v for v in order if v not in good and v not in bad and admitted.contains(v, prereleases=True)]
+    untried = [v for v in order if v not in tried and v not in bad and admitted.contains(v, prereleases=True)]
     assert all(admitted.contains(v, prereleases=True) for v in good if v not in left_out)
     assert not any(admitted.contains(v, prereleases=True) for v in bad)
     return Range(specifier, tuple(map(str, left_out)), tuple(map(str, untried)), above is None)

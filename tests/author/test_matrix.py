@@ -296,6 +296,14 @@ def test_what_the_range_admits_untried_is_named() -> None:
     assert (found.untried, found.open_end) == (("1.2",), True)
 
 
+def test_what_was_not_tried_is_not_taken_out_of_the_requirement(bench: Bench, cached: Path) -> None:
+    bench.patch("fix", EDIT, requirement="demo<2")
+    run = bench.json("matrix", "fix", "--offline", "--versions", ">=1.2")
+    assert states(run) == {"2.1": "fails", "2.0": "fails", "1.3": "applies", "1.2": "fails"}
+    requirement = run.json["patches"][0]["requirement"]
+    assert (requirement["proposed"], requirement["untried"]) == ("demo>=1.0,!=1.2,<2.0", ["1.0", "1.1"])
+
+
 # --- an upgrade
 
 
