@@ -26,17 +26,17 @@ from patchkit.model.requirement import ParsedRequirement, parse_requirement
 from patchkit.site.distribution import normalize
 from patchkit.tuples import NamedTuple
 
-#: The states in which a release needs nothing of the patch's author.
-FINE = frozenset({"applies", "upstreamed"})
+NO_WHEEL = "No matching distribution found"
+"""What pip says where the index answers, and has no wheel of a release that it lists."""
 
 
 class Verdict(NamedTuple):
     """What becomes of a patch on one release.
 
-    ``state`` is "applies", "upstreamed", "fails", "no-edits" (it has no edit for that version) or "unavailable" (its
-    wheel cannot be had). ``part`` names the part of the patch that fails ("edit 2"), ``edit`` its number where it is an
-    edit, ``line`` its line in the patch file. ``admitted``: the patch's own requirement admits the release. ``note`` is
-    a remark of the judge's.
+    ``state`` is "applies", "upstreamed", "fails", "no-edits" (it has no edit for that version), "no-wheel" (the index
+    has none) or "unavailable" (it cannot be had now). ``part`` names the part of the patch that fails ("edit 2"),
+    ``edit`` its number where it is an edit, ``line`` its line in the patch file. ``admitted``: the patch's own
+    requirement admits the release. ``note`` is a remark of the judge's.
     """
 
     version: str
@@ -66,7 +66,7 @@ class Column(NamedTuple):
     @property
     def failing(self) -> list[Verdict]:
         """The releases that the requirement admits and that the patch does not fit."""
-        return [v for v in self.verdicts if v.admitted and v.state not in FINE and v.state != "unavailable"]
+        return [v for v in self.verdicts if v.admitted and v.state in ("fails", "no-edits")]
 
     @property
     def fits(self) -> list[Verdict]:
@@ -76,7 +76,7 @@ class Column(NamedTuple):
     @property
     def exact(self) -> bool:
         """Whether the requirement admits exactly the tried releases that the patch fits."""
-        decided = [v for v in self.verdicts if v.state not in ("unavailable", "upstreamed")]
+        decided = [v for v in self.verdicts if v.state in ("applies", "fails", "no-edits")]
         return all(v.admitted == (v.state == "applies") for v in decided)
 
     def proposal(self) -> str | None:
@@ -150,7 +150,8 @@ def judge_wheel(patch: Patch, name: str, version: str, wheel: str | PatchkitErro
     """
     admitted = parse_requirement(patch.target.requirement).specifier.contains(version, prereleases=True)
     if isinstance(wheel, PatchkitError):
-        return Verdict(version, "unavailable", admitted, wheel.code, reason=wheel.message.partition("\n")[0])
+        state = "no-wheel" if NO_WHEEL in wheel.message else "unavailable"
+        return Verdict(version, state, admitted, wheel.code, reason=wheel.message.partition("\n")[0])
     try:
         with opened_wheel(wheel, name, version) as files:
             return judge_release(patch, files, admitted)

@@ -12,72 +12,30 @@ from typing import TYPE_CHECKING
 from patchkit.author.align import lines_of, names_of
 from patchkit.author.carry import Carried, Refused, Tie, carry, consistent, hunks_of, inserted_names
 from patchkit.author.matrix import plan_release, short_reason
+from patchkit.author.proposal import Part, Port, prove, write_variants
 from patchkit.author.published import HostGrammar, WheelFiles
-from patchkit.author.relax import admit, bound_old, from_on
-from patchkit.author.splice import PatchText, block_of, table_of
+from patchkit.author.splice import table_of
 from patchkit.edit.locate import FileText
 from patchkit.edit.plan import plan_patch, upstreamed_by
 from patchkit.edit.source import Source
-from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError, SiteError
-from patchkit.model.load import parse_patch
+from patchkit.errors import PatchFileError, PatchkitError, PlanError, SiteError
 from patchkit.model.patch import Condition, Edit, Patch
 from patchkit.model.requirement import parse_requirement
-from patchkit.site.guard import version_matches
-from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.edit.plan import FilePlan
 
 
-class Part(NamedTuple):
-    """What becomes of one edit or condition on the new release.
-
-    ``state`` is "fits", "ported" (a new variant is proposed), "widened" (it fits where its ``versions`` admit the
-    release) or "decide". ``variant`` is the proposal. ``old_lines`` and ``new_lines`` are the lines of the place with
-    one more on either side, ``candidates`` what a person may choose from, ``cautions`` what to look at, in words.
-    """
-
-    table: str
-    index: int  # type: ignore[assignment]
-    state: str
-    path: str | None = None
-    old_line: int | None = None
-    new_line: int | None = None
-    code: str | None = None
-    reason: str | None = None
-    evidence: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
-    old_lines: tuple[str, ...] = ()
-    new_lines: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()
-    variant: Edit | Condition | None = None
-    line: int | None = None
-
-
-class Port(NamedTuple):
-    """A port: ``data`` is the new patch file, None where it is not to be changed or a person must decide.
-
-    ``state`` is "fits" (nothing to do), "ported", "upstreamed" or "decide"; ``requirement`` the one that the new file
-    has, where it differs.
-    """
-
-    patch: Patch
-    old_version: str
-    new_version: str
-    state: str
-    parts: tuple[Part, ...]
-    requirement: str | None = None
-    data: bytes | None = None
-    problem: str | None = None
-
-
-def port(patch: Patch, old: WheelFiles, new: WheelFiles, *, in_place: bool = False) -> Port:
+def port(
+    patch: Patch, old: WheelFiles, new: WheelFiles, *, between: Sequence[WheelFiles] = (), in_place: bool = False
+) -> Port:
     """Carry ``patch`` from a release that it fits to another one.
 
     Args:
         patch: The patch.
         old: A release that it fits.
         new: The release that it shall fit.
+        between: Releases between the two, the one nearest to ``new`` first: where the new edits begin to be needed.
         in_place: Replace what does not fit any more, instead of adding variants beside it: the old release is given up.
 
     Raises:
@@ -93,6 +51,7 @@ def port(patch: Patch, old: WheelFiles, new: WheelFiles, *, in_place: bool = Fal
         if _active(edit, old) and not _replaced(patch, edit, old, new)
     ]
     parts += [_newcomer(patch, edit, new) for edit in patch.edits if _active(edit, new) and not _active(edit, old)]
+    parts = [_since(patch, part, new, between) for part in parts]
     parts.sort(key=lambda part: part.index)
     if any(part.state == "decide" for part in parts):
         return Port(patch, old.version, new.version, "decide", tuple(parts))
@@ -101,7 +60,7 @@ def port(patch: Patch, old: WheelFiles, new: WheelFiles, *, in_place: bool = Fal
         requirement = ported.target.requirement if ported.target.requirement != patch.target.requirement else None
         if requirement is None and all(part.state == "fits" for part in parts):
             return Port(patch, old.version, new.version, "fits", tuple(parts))
-        _prove(patch, ported, parts, before.files, old, new, in_place=in_place)
+        prove(patch, ported, parts, before.files, old, new, in_place=in_place)
     except (PatchFileError, PlanError, _Undecided) as error:
         message = error.message if isinstance(error, PatchkitError) else str(error)
         return Port(patch, old.version, new.version, "decide", tuple(parts), problem=message)
@@ -178,7 +137,7 @@ def _part(patch: Patch, edit: Edit, old: WheelFiles, new: WheelFiles) -> Part:
     at = [match.line for file in was.files for report in file.edits for match in report.matches]
     there = [match.line for file in now.files for report in file.edits for match in report.matches]
     old_line, new_line = (lines[0] if lines else None for lines in (at, there))
-    stray = _stray(edit, was.files, now.files)
+    stray = _stray(edit, was.files, now.files, old, new)
     if stray is not None:
         reason = f"its anchor matches {stray}, which is not where the lines around the old place are now"
         return Part(
@@ -206,7 +165,7 @@ def _lost_names(plan: FilePlan, path: str, new: WheelFiles, text: str | None = N
     used = inserted_names(after, hunks_of(before, after))
     if text is not None:
         used &= names_of(lines_of(text))
-    lost = (used & names_of(lines_of(before))) - names_of(lines_of(Source(new.data(path), path=path).text))
+    lost = (used & names_of(lines_of(before))) - names_of(lines_of(new.text(path).source.text))
     gone = set(lost)
     for _, data in new.siblings() if gone else ():
         gone -= {name for name in gone if name.encode() in data}
@@ -222,21 +181,19 @@ def _line(patch: Patch, part: Edit | Condition) -> int | None:
     return patch.line_of(table_of(part), part.index, part.anchor_key)
 
 
-def _stray(edit: Edit, was: Sequence[FilePlan], now: Sequence[FilePlan]) -> str | None:
+def _stray(
+    edit: Edit, was: Sequence[FilePlan], now: Sequence[FilePlan], old: WheelFiles, new: WheelFiles
+) -> str | None:
     """A match on the new release that is not where the alignment of the two has the old one, in words."""
     if edit.action in ("add_import", "probe"):
         return None
     for before, after in zip(was, now, strict=True):
-        texts = [_file_text(plan.path, plan.before or b"") for plan in (before, after)]
+        texts = old.text(before.path), new.text(after.path)
         matches = zip(before.edits[0].matches, after.edits[0].matches, strict=True)
         for old_match, new_match in matches:
             if not consistent(texts[0], texts[1], old_match.line, new_match.line):
                 return f"{after.path}:{new_match.line}"
     return None
-
-
-def _file_text(path: str, data: bytes) -> FileText:
-    return FileText(Source(data, path=path), HostGrammar().parse)
 
 
 def _carried(
@@ -248,13 +205,13 @@ def _carried(
     (plan,) = was
     if edit.action in ("add_import", "probe"):
         return _decide(patch, edit, error, Refused("where a probe belongs is not told by lines"))
-    ours = _file_text(plan.path, plan.before or b"")
+    ours = old.text(plan.path)
     after = Source(plan.after, path=plan.path).text
     tie: Tie = {"insert_before": "below", "insert_after": "above"}.get(edit.action)  # type: ignore[assignment]
     found: Carried | Refused = Refused(f"{new.name} {new.version} has no {plan.path}")
     target = plan.path
     if new.has(plan.path):
-        found = carry(ours, _file_text(plan.path, new.data(plan.path)), after, tie=tie)
+        found = carry(ours, new.text(plan.path), after, tie=tie)
     if isinstance(found, Refused):
         elsewhere = [(path, other) for path, other in _elsewhere(edit, ours, after, tie, old, new)]
         if len(elsewhere) == 1:
@@ -317,7 +274,7 @@ def _elsewhere(
             continue
         if old.has(path) and any(word in old.data(path) for word in words):
             continue  # it had one before: that is another one
-        one = carry(ours, _file_text(path, data), after, tie=tie, moved=True)
+        one = carry(ours, new.text(path), after, tie=tie, moved=True)
         if isinstance(one, Carried):
             found.append((path, one))
     return found
@@ -325,6 +282,28 @@ def _elsewhere(
 
 def _first_change(before: str, after: str) -> int:
     return min(hunks_of(before, after)[0].first, before.count("\n") - 1)
+
+
+def _since(patch: Patch, part: Part, new: WheelFiles, between: Sequence[WheelFiles]) -> Part:
+    """The part with the release from which on its variant fits, and the edit that it stands beside does not."""
+    if not isinstance(part.variant, Edit):
+        return part
+    since = new.version
+    for files in between:
+        if _fits(patch, patch.edits[part.index - 1], files) or not _fits(patch, part.variant, files):
+            break
+        since = files.version
+    return part._replace(since=since)
+
+
+def _fits(patch: Patch, edit: Edit, files: WheelFiles) -> bool:
+    try:
+        plan_patch(_alone(patch, edit), files, HostGrammar())
+    except PatchFileError:
+        raise
+    except PlanError:
+        return False
+    return True
 
 
 def _with_conditions(
@@ -339,8 +318,8 @@ def _with_conditions(
     for part in parts:
         if isinstance(part.variant, Edit):
             edit = patch.edits[part.index - 1]
-            moves[edit.files[0], edit.scope] = (part.variant.files[0], part.variant.scope)
-            moves.setdefault((edit.files[0], None), (part.variant.files[0], None))
+            moves[edit.files[0], edit.scope] = (part.variant.files[0], part.variant.scope, part.since)
+            moves.setdefault((edit.files[0], None), (part.variant.files[0], None, part.since))
     out = list(parts)
     tried: set[tuple[str, int]] = set()
     while True:
@@ -356,7 +335,7 @@ def _with_conditions(
             condition = conditions[index - 1]
             own = _original(patch, condition, ported, new)
             goal = moves.get((condition.file or "", condition.scope))
-            if own is None or goal is None or (table, own) in tried or goal == (condition.file, condition.scope):
+            if own is None or goal is None or (table, own) in tried or goal[:2] == (condition.file, condition.scope):
                 raise _Undecided(f"{table} {own or index}: {short_reason(error)}") from None
             tried.add((table, own))
             variant = condition._replace(file=goal[0], scope=goal[1], index=own)
@@ -369,6 +348,7 @@ def _with_conditions(
                     reason=short_reason(error),
                     evidence=("it follows the edits",),
                     variant=variant,
+                    since=goal[2],
                 )
             )
 
@@ -383,76 +363,6 @@ def _original(patch: Patch, condition: Condition, ported: Patch, new: WheelFiles
     plain = condition._replace(index=0, versions=None)
     found = [one.index for one in ours if one._replace(index=0, versions=None) == plain]
     return found[0] if len(found) == 1 else None
-
-
-def write_variants(patch: Patch, parts: Sequence[Part], old: str, new: str, *, in_place: bool) -> Patch:
-    """The patch with the proposals written into its file's text.
-
-    Raises:
-        PatchFileError: The text is not laid out so that it can be changed for sure.
-    """
-    text = PatchText(patch.data)
-    for part in sorted(parts, key=lambda part: -part.index):
-        tables: dict[str, Sequence[Edit | Condition]] = {
-            "edit": patch.edits,
-            "precondition": patch.preconditions,
-            "postcondition": patch.postconditions,
-        }
-        original = tables[part.table][part.index - 1]
-        if part.state == "widened" and original.versions is not None:
-            text.set_string((part.table, part.index, "versions"), admit(original.versions, new, old))
-        if part.variant is None:
-            continue
-        if in_place:
-            text.replace(part.table, part.index, block_of(part.variant._replace(versions=original.versions)))
-            continue
-        bounds = from_on(new, old)
-        text.insert_behind(part.table, part.index, block_of(part.variant._replace(versions=bounds)))
-        text.set_string((part.table, part.index, "versions"), bound_old(original.versions, new, old))
-    own = parse_requirement(patch.target.requirement)
-    given_up = in_place and any(part.variant is not None for part in parts)
-    specifier = str(own.specifier)
-    if not version_matches(specifier, new) or given_up:
-        wider = admit(specifier, new, None if given_up else old)
-        marker = f"; {own.marker}" if own.marker is not None else ""
-        extras = f"[{','.join(own.extras)}]" if own.extras else ""
-        text.set_string(("target", "requirement"), f"{own.name}{extras}{wider}{marker}")
-    return parse_patch(text.data(), patch.path)
-
-
-def _prove(
-    patch: Patch,
-    ported: Patch,
-    parts: Sequence[Part],
-    before: Sequence[FilePlan],
-    old: WheelFiles,
-    new: WheelFiles,
-    *,
-    in_place: bool,
-) -> None:
-    """Refuse a new file that says anything else than was meant, or does anything else to the old release.
-
-    Raises:
-        InternalError: It does: a fault of patchkit, and nothing is proposed.
-    """
-    touched = {(part.table, part.index) for part in parts if part.variant is not None or part.state == "widened"}
-    for name in ("edits", "preconditions", "postconditions"):
-        ours = [p for p in getattr(patch, name) if (table_of(p), p.index) not in touched]
-        theirs = [p._replace(index=0) for p in getattr(ported, name)]
-        if any(part._replace(index=0) not in theirs for part in ours):
-            raise InternalError(f"porting {patch.name} changed more of its {name} than was meant")
-    if _frame(patch) != _frame(ported):
-        raise InternalError(f"porting {patch.name} changed more than its edits")
-    if not in_place:
-        after = plan_release(ported, old).files
-        if [(file.path, file.after) for file in after] != [(file.path, file.after) for file in before]:
-            raise InternalError(f"the ported {patch.name} does something else to {old.name} {old.version}")
-
-
-def _frame(patch: Patch) -> Patch:
-    """What a port leaves as it is."""
-    target = patch.target._replace(requirement="")
-    return patch._replace(target=target, edits=(), preconditions=(), postconditions=(), data=b"", digest="")
 
 
 def find_base(patch: Patch, versions: Sequence[str], to: str) -> list[str]:

@@ -13,6 +13,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from patchkit.edit.locate import FileText
+from patchkit.edit.source import Source
 from patchkit.errors import PatchkitError, PlanError, SiteError, UsageError
 from patchkit.site import foreign
 from patchkit.site.cache import cache_directory
@@ -62,6 +64,7 @@ class WheelFiles:
             if not member.endswith("/"):
                 self._members[inner if moved else member] = member
         self._read: dict[str, bytes] = {}
+        self._texts: dict[str, FileText] = {}
 
     def has(self, path: str) -> bool:
         """Whether the release has this file."""
@@ -85,6 +88,17 @@ class WheelFiles:
             except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
                 raise _unreadable(self._archive.filename or self.name, error) from None
         return self._read[path]
+
+    def text(self, path: str) -> FileText:
+        """One file as source text; its outline is made once.
+
+        Raises:
+            KeyError: The release has no such file.
+            SiteError: ``fetch``: the wheel cannot be read.
+        """
+        if path not in self._texts:
+            self._texts[path] = FileText(Source(self.data(path), path=path), HostGrammar().parse)
+        return self._texts[path]
 
     def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
         """The bytes of one file, as planning asks for them.
@@ -237,6 +251,15 @@ def get_wheel(name: str, version: str, *, offline: bool = False) -> str:
         error.hint = f"{error.hint or 'try again'}; {have}"
         error.details["cached"] = kept
         raise
+
+
+def cached_between(name: str, old: str, new: str) -> list[str]:
+    """The final releases in the cache between an older and a newer one, the newest first, whose hashes hold."""
+    from packaging.version import Version
+
+    low, high = Version(old), Version(new)
+    found = [v for v in reversed(cached_versions(name)) if low < Version(v) < high and not Version(v).is_prerelease]
+    return [version for version in found if cached_wheel(name, version) is not None]
 
 
 def get_wheels(

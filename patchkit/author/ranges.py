@@ -64,7 +64,7 @@ def propose(
     untried = [v for v in order if v not in tried and v not in bad and admitted.contains(v, prereleases=True)]
     assert all(admitted.contains(v, prereleases=True) for v in good if v not in left_out)
     assert not any(admitted.contains(v, prereleases=True) for v in bad)
-    return Range(specifier, tuple(map(str, left_out)), tuple(map(str, untried)), above is None)
+    return Range(specifier, tuple(map(str, left_out)), tuple(map(str, untried)), above is None and last in tried)
 
 
 def short(version: Version) -> str:

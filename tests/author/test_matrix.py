@@ -213,6 +213,21 @@ def test_wheels_are_fetched_once_through_pip(bench: Bench, index: Path, tmp_path
     assert "demo" in again.json["patches"][0]["offline"]
 
 
+def test_a_release_without_a_wheel_is_no_finding(bench: Bench, index: Path, tmp_path: Path) -> None:
+    make_wheel(index, "demo", "1.0", RELEASES["1.0"])
+    # What the index lists and pip does not give: a wheel for another machine.
+    (tmp_path / "cache/wheels/demo/1.1").mkdir(parents=True)
+    (tmp_path / "cache/wheels/demo/1.1/demo-1.1-py3-none-any.whl").write_bytes(b"")
+    make_wheel(index, "other", "1.0", {})
+    bench.patch("fix", EDIT, requirement="demo<1.2")
+    for file in index.glob("demo-*"):
+        keep(tmp_path / "cache", "1.0", RELEASES["1.0"])
+        file.unlink()
+    run = bench.json("matrix", "fix")
+    assert states(run) == {"1.1": "no-wheel", "1.0": "applies"}
+    assert run.status == 0
+
+
 def test_without_index_and_cache_the_error_says_what_there_is(bench: Bench, index: Path, tmp_path: Path) -> None:
     bench.patch("fix", EDIT)
     run = bench.json("matrix", "fix")

@@ -126,6 +126,19 @@ def test_changed_lines_around_the_change_are_left_out_of_the_new_anchor(porter: 
     assert porter.result("2.0", {"demo/core.py": new}) == new.replace("size)", "size + 1)")
 
 
+def test_the_new_edit_begins_where_the_old_one_ceases_to_fit(porter: Porter) -> None:
+    path = porter.patch()
+    new = OLD.replace("        self.done += 1\n", "        self.count(1)\n")
+    porter.release("1.4", {"demo/core.py": OLD})
+    for version in ("1.6", "1.8", "2.0"):
+        porter.release(version, {"demo/core.py": new})
+    run = porter("--write", "--from", "1.0")
+    assert run.json["parts"][0]["since"] == "1.6"
+    assert [edit.versions for edit in load_patch(str(path)).edits] == ["<1.6", ">=1.6"]
+    for version, text in (("1.4", OLD), ("1.6", new), ("1.8", new)):
+        assert porter.result(version, {"demo/core.py": text}) == text.replace("size)", "size + 1)")
+
+
 def test_in_place_gives_the_old_release_up(porter: Porter) -> None:
     path = porter.patch()
     porter.release("2.0", {"demo/core.py": OLD.replace("        self.done += 1\n", "        self.count(1)\n")})

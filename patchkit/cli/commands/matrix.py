@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from patchkit.author.matrix import Column, Verdict
     from patchkit.model.patch import Patch
 
-_STYLES = {"applies": "green", "upstreamed": "cyan", "fails": "red", "no-edits": "yellow", "unavailable": "yellow"}
+_STYLES = {"applies": "green", "upstreamed": "cyan", "fails": "red", "no-edits": "yellow", "no-wheel": "yellow"}
 
 
 def configure_matrix(parser: ArgumentParser) -> None:
@@ -108,13 +108,13 @@ def _table(output: Output, column: Column) -> None:
         state = verdict.state + ("" if verdict.admitted else " *")
         words = "; ".join(_words(verdict))
         head = f"  {verdict.version.ljust(width)}  "
-        painted = output.paint(state, _STYLES[verdict.state])
+        painted = output.paint(state, _STYLES.get(verdict.state, "red"))
         if not words:
             output.line(head + painted)
             continue
-        indent = len(head) + 14
+        indent = len(head) + 15
         first, *rest = _fold(words, 80 - indent)
-        output.line(f"{head}{painted}{' ' * (14 - len(state))}{first}")
+        output.line(f"{head}{painted}{' ' * (15 - len(state))}{first}")
         for line in rest:
             output.line(" " * indent + line)
     if not all(verdict.admitted for verdict in verdicts):
@@ -172,7 +172,7 @@ def _count(number: int, what: str) -> str:
 def _refuse_nothing_judged(columns: Sequence[Column]) -> None:
     """Refuse to call anything clean where not one wheel could be had."""
     for column in columns:
-        if column.verdicts and all(v.state == "unavailable" for v in column.verdicts):
+        if column.verdicts and all(v.state in ("no-wheel", "unavailable") for v in column.verdicts):
             raise SiteError(
                 f"{column.patch.name}: no release of {column.patch.target.name} could be had: "
                 f"{column.verdicts[0].reason}",

@@ -11,7 +11,7 @@ from patchkit.cli.output import Output
 from patchkit.errors import PlanError, SiteError
 
 if TYPE_CHECKING:
-    from patchkit.author.port import Part, Port
+    from patchkit.author.proposal import Part, Port
     from patchkit.model.patch import Patch
 
 _STYLES = {"fits": "green", "ported": "cyan", "widened": "cyan", "decide": "red"}
@@ -33,8 +33,10 @@ def configure_port(parser: ArgumentParser) -> None:
 
 def run_port(arguments: Namespace) -> int:
     """Propose where the edits of a patch go on another release; 1 when a person must decide."""
+    from contextlib import ExitStack
+
     from patchkit.author.port import port
-    from patchkit.author.published import get_wheel, opened_wheel
+    from patchkit.author.published import cached_between, get_wheel, opened_wheel
     from patchkit.cli.progress import Ticker
 
     output: Output = arguments.output
@@ -46,9 +48,15 @@ def run_port(arguments: Namespace) -> int:
     with opened_wheel(wheel, name, arguments.to) as new:
         found = None
         for base in _bases(arguments, patch, tick):
-            with opened_wheel(get_wheel(name, base, offline=arguments.offline), name, base) as old:
+            with ExitStack() as stack:
+                paths = {
+                    version: get_wheel(name, version, offline=True)
+                    for version in cached_between(name, base, new.version)
+                }
+                between = [stack.enter_context(opened_wheel(path, name, v)) for v, path in paths.items()]
+                old = stack.enter_context(opened_wheel(get_wheel(name, base, offline=arguments.offline), name, base))
                 try:
-                    found = port(patch, old, new, in_place=arguments.in_place)
+                    found = port(patch, old, new, between=between, in_place=arguments.in_place)
                     break
                 except PlanError as error:
                     if arguments.base is not None:
@@ -137,7 +145,10 @@ def _show(output: Output, found: Port, diff: str) -> None:
             + ("" if found.requirement is None else f"; the requirement is {found.requirement} now")
             + ". A proposal: look at the new place, where a line that looks like the old one may do another thing."
         )
-        output.paragraph(f"releases in between: `patchkit matrix {found.patch.name}`, once it is written")
+        output.paragraph(
+            "where the new edits begin is told by the releases in the cache; for the others in between: "
+            f"`patchkit matrix {found.patch.name}`, once it is written"
+        )
 
 
 def _show_part(output: Output, part: Part) -> None:
@@ -185,6 +196,7 @@ def _part_json(part: Part) -> dict[str, Any]:
         "new_lines": list(part.new_lines),
         "candidates": list(part.candidates),
         "variant": _variant_json(part),
+        "since": part.since,
     }
 
 
