@@ -12,11 +12,15 @@ from typing import Literal
 from patchkit.tuples import NamedTuple
 
 _NAME = re.compile(r"[^\W\d]\w*")
+#: A name in code, or a string or comment, which is passed over whole: what it says is no name.
+_CODE_NAME = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\#.*|[^\W\d]\w*""")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _COMMENT = re.compile(r"(?:^|\s)#[^'\"]*$")
 
 CONTEXT = 5
 """Lines on either side that may tell one of several equal runs from the others."""
+VOTES = 2
+"""Lines that must say so before a name is believed to be another one now."""
 PLAIN = 12
 """Letters and digits that a run must have to be believed by itself, with none of its neighbours there any more."""
 
@@ -171,11 +175,11 @@ def indent_of(line: str) -> str:
 def renames(a: Sequence[str], b: Sequence[str]) -> dict[str, str]:
     """Names of the old text that bear another name throughout the new one; {} where that is not beyond doubt.
 
-    A name counts as renamed when it is gone, the new one was not there before, and every pair of lines that differ by
-    names alone says the same.
+    A name counts as renamed when it is gone, the new one was not there before, and all pairs of lines that differ by
+    names alone, at least :data:`VOTES`, say the same. What stands in strings and comments is no name.
     """
-    ours, theirs = _names(a), _names(b)
-    gone, born = set(ours) - set(theirs), set(theirs) - set(ours)
+    ours, theirs = _all_names(a), _all_names(b)
+    gone, born = ours - theirs, theirs - ours
     if not gone or not born:
         return {}
     keys_a, keys_b = ([_key(line, changed) for line in lines] for lines, changed in ((a, gone), (b, born)))
@@ -183,28 +187,30 @@ def renames(a: Sequence[str], b: Sequence[str]) -> dict[str, str]:
     matcher = difflib.SequenceMatcher(None, keys_a, keys_b, autojunk=False)
     for i, j, size in matcher.get_matching_blocks():
         for k in range(size):
-            pairs = zip(_NAME.findall(a[i + k]), _NAME.findall(b[j + k]), strict=True)
-            for x, y in pairs:
-                if x != y:
-                    votes.setdefault(x, Counter())[y] += 1
-    found = {x: next(iter(counts)) for x, counts in votes.items() if len(counts) == 1}
-    if len(set(found.values())) != len(found):
-        return {}
-    return found
+            pairs = zip(_code_names(a[i + k]), _code_names(b[j + k]), strict=True)
+            for x, y in {pair for pair in pairs if pair[0] != pair[1]}:
+                votes.setdefault(x, Counter())[y] += 1
+    found = {x: y for x, counts in votes.items() if len(counts) == 1 for y, n in counts.items() if n >= VOTES}
+    return found if len(set(found.values())) == len(found) else {}
 
 
-def _names(lines: Sequence[str]) -> Counter[str]:
-    return Counter(name for line in lines for name in _NAME.findall(line) if not keyword.iskeyword(name))
+def _code_names(line: str) -> list[str]:
+    return [found for found in _CODE_NAME.findall(line) if found[0] not in "'\"#"]
+
+
+def _all_names(lines: Sequence[str]) -> set[str]:
+    """The names anywhere, strings and comments too: one that is spoken of is not gone."""
+    return {name for line in lines for name in _NAME.findall(line) if not keyword.iskeyword(name)}
 
 
 def _key(line: str, changed: set[str]) -> str:
-    """The line with every name that is gone (or new) made alike."""
-    return _NAME.sub(lambda found: "\0" if found.group() in changed else found.group(), line.strip())
+    """The line with every name in code that is gone (or new) made alike."""
+    return _CODE_NAME.sub(lambda found: "\0" if found.group() in changed else found.group(), line.strip())
 
 
 def substitute(line: str, changed: Mapping[str, str]) -> str:
     """The line under the new names."""
-    return _NAME.sub(lambda found: changed.get(found.group(), found.group()), line)
+    return _CODE_NAME.sub(lambda found: changed.get(found.group(), found.group()), line)
 
 
 def opens_block(line: str) -> bool:
@@ -214,7 +220,7 @@ def opens_block(line: str) -> bool:
 
 def names_of(lines: Sequence[str]) -> set[str]:
     """The names in code, those in comments not."""
-    return set(_names([_COMMENT.sub("", line) for line in lines]))
+    return _all_names([_COMMENT.sub("", line) for line in lines])
 
 
 def token_lines(lines: Sequence[str]) -> list[tuple[str, int]]:

@@ -272,6 +272,9 @@ def _within(
         return placed if placed.line is None else placed._replace(line=placed.line + theirs[0])
     if scope != target and placed.sides < 2:
         return Refused("too little around the place is as it was, and it is in another definition")
+    core = [line for h in local for line in a[h.first : h.end] if line.strip()]
+    if scope != target and core and not any(char.isalnum() for line in core for char in line):
+        return Refused("a bracket by itself, in another definition, may be any of them")
     low, high, at = local[0].first, local[-1].end, theirs[0]
     lead = hunks[0].first
     if how == "same" and low < local[0].end and not _agrees(old, new, ours[0], at, lead, at + placed.first):

@@ -159,10 +159,10 @@ def judge_wheel(patch: Patch, name: str, version: str, wheel: str | PatchkitErro
         return Verdict(version, "unavailable", admitted, error.code, reason=error.message.partition("\n")[0])
 
 
-def judge_release(patch: Patch, files: WheelFiles, admitted: bool) -> Verdict:
-    """What becomes of ``patch`` on the files of one release."""
+def judge_release(patch: Patch, files: WheelFiles, admitted: bool, pristine: WheelFiles | None = None) -> Verdict:
+    """What becomes of ``patch`` on one release; ``pristine`` is it as released, where patches are laid on ``files``."""
     try:
-        held = upstreamed_by(patch, files, HostGrammar())
+        held = upstreamed_by(patch, pristine or files, HostGrammar())
         if held is not None:
             why = f"[[upstreamed]] {held.index}: " + (f"in {held.file}" if held.file else f"version {held.versions}")
             return Verdict(files.version, "upstreamed", admitted, reason=why)

@@ -89,6 +89,12 @@ class WheelFiles:
                 raise _unreadable(self._archive.filename or self.name, error) from None
         return self._read[path]
 
+    def put(self, path: str, data: bytes) -> None:
+        """Take ``data`` for a file's bytes from now on: those that a patch makes of it, for the next one."""
+        self._members.setdefault(path, path)
+        self._read[path] = data
+        self._texts.pop(path, None)
+
     def text(self, path: str) -> FileText:
         """One file as source text; its outline is made once.
 

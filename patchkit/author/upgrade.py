@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from patchkit.author.matrix import Verdict, judge_wheel
-from patchkit.author.published import get_wheel
+from patchkit.author.matrix import Verdict, judge_release, plan_release
+from patchkit.author.published import get_wheel, opened_wheel
 from patchkit.errors import GuardError, UsageError
 from patchkit.model.load import load_patch, parse_patch
+from patchkit.model.requirement import parse_requirement
 from patchkit.ops.homes import Homes
 from patchkit.site.distribution import normalize
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from patchkit.model.patch import Patch
     from patchkit.site.environment import Site
 
 
@@ -23,7 +23,7 @@ class Survival(NamedTuple):
 
     ``state`` is "survives", "upstreamed", "refused" (its edits fit, its requirement does not admit the release) or
     "needs-port". ``applied_version`` is what it is applied to now; ``source`` the patch file that was judged, or None
-    where that is the ledger's copy.
+    where that is the ledger's copy; ``otherwise`` what the patch says to do on a release that it is not for.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Survival(NamedTuple):
     applied_version: str
     verdict: Verdict
     source: str | None
+    otherwise: str | None
 
 
 class Upgrade(NamedTuple):
@@ -88,15 +89,22 @@ def check_upgrade(
         )
     wheel = get_wheel(name, version, offline=offline)
     survivals = []
-    for workspace, entry in found:
-        path = find_patch(entry.name, entry.source)
-        patch: Patch = (
-            load_patch(path) if path is not None else parse_patch(workspace.patch_data(entry), f"{entry.name}.toml")
-        )
-        verdict = judge_wheel(patch, name, version, wheel)
-        state = {"applies": "survives" if verdict.admitted else "refused", "upstreamed": "upstreamed"}.get(
-            verdict.state, "needs-port"
-        )
-        survivals.append(Survival(entry.name, state, entry.version, verdict, path))
+    with opened_wheel(wheel, name, version) as pristine, opened_wheel(wheel, name, version) as files:
+        for workspace, entry in found:
+            path = find_patch(entry.name, entry.source)
+            patch = (
+                load_patch(path) if path is not None else parse_patch(workspace.patch_data(entry), f"{entry.name}.toml")
+            )
+            admitted = parse_requirement(patch.target.requirement).specifier.contains(version, prereleases=True)
+            verdict = judge_release(patch, files, admitted, pristine)
+            if verdict.state == "applies":
+                # In the ledger's order, each on what those before it leave, as `sync` would lay them.
+                for plan in plan_release(patch, files).files:
+                    files.put(plan.path, plan.after)
+            state = {"applies": "survives" if admitted else "refused", "upstreamed": "upstreamed"}.get(
+                verdict.state, "needs-port"
+            )
+            otherwise = patch.target.otherwise if state == "refused" else None
+            survivals.append(Survival(entry.name, state, entry.version, verdict, path, otherwise))
     installed = homes.of(name).distribution(name)
     return Upgrade(name, version, installed.version if installed is not None else None, tuple(survivals))

@@ -355,6 +355,17 @@ def test_an_upgrade_out_of_the_requirement_is_refused_although_it_fits(applied: 
     assert run.status == 1
 
 
+def test_an_upgrade_is_judged_with_the_other_patches_laid_on(applied: Bench, tmp_path: Path) -> None:
+    """The second patch edits what the first one writes: by itself, it fits no release."""
+    second = EDIT.replace('"y = x + x"', '"y = 2 * x"', 1).replace('replace = "y = 2 * x"', 'replace = "y = x * 2"')
+    applied.patch("second", second, requirement="demo>=1.0,<2", target='after = ["fix"]')
+    assert applied("apply", "second").status == 0
+    run = applied.json("matrix", "--upgrade", "demo==1.1", "--offline")
+    assert [(p["name"], p["state"]) for p in run.json["patches"]] == [("fix", "survives"), ("second", "survives")]
+    run = applied.json("matrix", "--upgrade", "demo==2.0", "--offline")
+    assert [(p["name"], p["state"]) for p in run.json["patches"]] == [("fix", "upstreamed"), ("second", "refused")]
+
+
 def test_an_upgrade_is_judged_by_the_ledger_s_copy_where_the_file_is_gone(applied: Bench) -> None:
     (applied.patches / "fix.toml").unlink()
     run = applied.json("matrix", "--upgrade", "demo==1.1", "--offline")

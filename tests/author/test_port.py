@@ -164,7 +164,10 @@ def test_a_name_that_is_still_used_is_not_taken_for_renamed() -> None:
     assert renames(old, ["a = length(b)\n", "c = size\n"]) == {}
     assert renames(old, ["a = length(b)\n", "c = width\n"]) == {}
     assert renames([*old, "d = length\n"], ["a = length(b)\n", "c = length\n", "d = length\n"]) == {}
-    assert renames(["x = one + two\n"], ["x = both + both\n"]) == {}
+    assert renames(["x = one + two\n", "y = one + two\n"], ["x = both + both\n", "y = both + both\n"]) == {}
+    # One line alone, and what stands in a string, is a change.
+    assert renames(["a = size(b)\n"], ["a = length(b)\n"]) == {}
+    assert renames(['A = "awq"\n', 'B = "awq"\n'], ['A = "auto"\n', 'B = "auto"\n']) == {}
 
 
 def test_a_method_with_another_name_is_found_by_its_lines(porter: Porter) -> None:
@@ -369,6 +372,19 @@ def test_the_patch_file_keeps_its_form(porter: Porter, newline: str, bom: bytes)
     assert before.partition(b"# first")[0].replace(b"<2", b"<2.1") == after.partition(b"# first")[0]
     assert path.stat().st_mode & 0o777 == 0o640
     assert [p.name for p in path.parent.iterdir()] == ["fix.toml"]
+
+
+def test_a_patch_that_is_shipped_is_not_written(
+    porter: Porter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "shipped").mkdir()
+    path = porter.patch().rename(tmp_path / "shipped" / "fix.toml")
+    monkeypatch.setattr("patchkit.ops.catalog.shipped_folder", lambda: str(path.parent))
+    porter.release("2.0", {"demo/core.py": OLD})
+    assert porter().status == 0
+    run = porter("--write")
+    assert (run.status, run.error["code"]) == (2, "usage")
+    assert "cp " in run.error["hint"]
 
 
 def test_a_value_that_is_not_on_its_own_line_is_not_touched() -> None:

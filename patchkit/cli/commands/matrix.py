@@ -267,7 +267,8 @@ def _upgrade(arguments: Namespace) -> int:
         style = {"survives": "green", "upstreamed": "cyan"}.get(patch.state, "red")
         words = _words(patch.verdict)
         if patch.state == "refused":
-            words = ["its edits fit, but its requirement does not admit the release: widen it", *words]
+            words = ["its edits fit, but its requirement does not admit the release", *words]
+            words.append(" ".join(patch.otherwise.split()) if patch.otherwise else "widen it, if it still makes sense")
         if patch.source is None:
             words.append("judged by the ledger's copy of the patch")
         output.line(f"  {patch.name.ljust(width)}  {output.paint(patch.state, style)}")
@@ -287,6 +288,7 @@ def _upgrade(arguments: Namespace) -> int:
                 "state": patch.state,
                 "applied_version": patch.applied_version,
                 "source": patch.source,
+                "otherwise": patch.otherwise,
                 **{k: v for k, v in patch.verdict._asdict().items() if k not in ("state", "version", "admitted")},
             }
             for patch in found.patches

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from patchkit.cli.context import catalog_of
 from patchkit.cli.output import Output
-from patchkit.errors import PlanError, SiteError
+from patchkit.errors import PlanError, SiteError, UsageError
 
 if TYPE_CHECKING:
     from patchkit.author.proposal import Part, Port
     from patchkit.model.patch import Patch
+    from patchkit.ops.catalog import Catalog
 
 _STYLES = {"fits": "green", "ported": "cyan", "widened": "cyan", "decide": "red"}
 
@@ -40,7 +42,10 @@ def run_port(arguments: Namespace) -> int:
     from patchkit.cli.progress import Ticker
 
     output: Output = arguments.output
-    patch = catalog_of(arguments).load(arguments.name)
+    catalog = catalog_of(arguments)
+    patch = catalog.load(arguments.name)
+    if arguments.write:
+        _refuse_foreign(catalog, patch)
     tick = Ticker(output)
     name = patch.target.name
     tick(0, 0, f"fetching {name} {arguments.to}")
@@ -97,6 +102,19 @@ def run_port(arguments: Namespace) -> int:
         written=written,
     )
     return 0 if ok else 1
+
+
+def _refuse_foreign(catalog: Catalog, patch: Patch) -> None:
+    """Refuse to write a patch that belongs to an installed package: the next install would take it back."""
+    folder = os.path.realpath(os.path.dirname(patch.path or ""))
+    owner = next((one.origin for one in catalog.all_folders() if os.path.realpath(one.path) == folder), None)
+    if owner in ("shipped", "package"):
+        whose = "patchkit" if owner == "shipped" else "an installed package"
+        raise UsageError(
+            f"{patch.path} belongs to {whose}",
+            hint=f"copy it to your own folder first: cp {patch.path} patches/; a patch there comes before this one",
+            details={"path": patch.path},
+        )
 
 
 #: Releases that are tried as the one to port from, before a person is asked to name one.
@@ -209,7 +227,6 @@ def _variant_json(part: Part) -> dict[str, Any] | None:
 
 def _write(path: str, data: bytes) -> None:
     """Put the new patch file in the place of the old one, at once."""
-    import os
     import shutil
     import tempfile
 
