@@ -5,7 +5,8 @@ What a release's own metadata and the patch's ``requires`` ask of an environment
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 
 from patchkit.author.published import (
     HostGrammar,
@@ -98,7 +99,7 @@ def run_matrix(
     offline: bool = False,
     newer_only: bool = False,
     progress: Progress | None = None,
-) -> Iterator[Column]:
+) -> Generator[Column, None, None]:
     """Plan each patch on the releases of its target.
 
     Args:
@@ -127,19 +128,20 @@ def run_matrix(
             select(listings[name], versions=versions, pre=pre, limit=limit, requirement=own, newer_only=newer_only)
         )
     wanted = [(p.target.name, v) for p, picked in zip(patches, chosen, strict=True) for v in picked]
-    wheels = get_wheels(wanted, offline=offline, progress=progress)
-    for patch, picked in zip(patches, chosen, strict=True):
-        verdicts = []
-        for _ in picked:
-            name, version, wheel = next(wheels)
-            verdicts.append(judge_wheel(patch, name, version, wheel))
-        listing = listings[normalize(patch.target.name)]
-        fits = [v.version for v in verdicts if v.state == "applies"]
-        fails = [v.version for v in verdicts if v.state in ("fails", "no-edits")]
-        specifier = parse_requirement(patch.target.requirement).specifier
-        kept = [v for v in listing.versions if v not in picked and specifier.contains(v, prereleases=pre or None)]
-        proposed = propose(fits, fails, listing.versions, kept=kept, pre=pre) if fits else None
-        yield Column(patch, listing, tuple(verdicts), proposed)
+    # Closed here and now: left to the collector, the pool is shut down in whichever thread that runs in, and locks up.
+    with closing(get_wheels(wanted, offline=offline, progress=progress)) as wheels:
+        for patch, picked in zip(patches, chosen, strict=True):
+            verdicts = []
+            for _ in picked:
+                name, version, wheel = next(wheels)
+                verdicts.append(judge_wheel(patch, name, version, wheel))
+            listing = listings[normalize(patch.target.name)]
+            fits = [v.version for v in verdicts if v.state == "applies"]
+            fails = [v.version for v in verdicts if v.state in ("fails", "no-edits")]
+            specifier = parse_requirement(patch.target.requirement).specifier
+            kept = [v for v in listing.versions if v not in picked and specifier.contains(v, prereleases=pre or None)]
+            proposed = propose(fits, fails, listing.versions, kept=kept, pre=pre) if fits else None
+            yield Column(patch, listing, tuple(verdicts), proposed)
 
 
 def judge_wheel(patch: Patch, name: str, version: str, wheel: str | PatchkitError) -> Verdict:

@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from patchkit.edit.locate import FileText
@@ -270,10 +270,11 @@ def cached_between(name: str, old: str, new: str) -> list[str]:
 
 def get_wheels(
     wanted: Sequence[tuple[str, str]], *, offline: bool = False, progress: Progress | None = None
-) -> Iterator[tuple[str, str, str | PatchkitError]]:
+) -> Generator[tuple[str, str, str | PatchkitError], None, None]:
     """Each ``(name, version)`` of ``wanted`` with the path of its wheel, or why it cannot be had, in that order.
 
-    They are fetched a few at once; the first are given while the last are still under way.
+    They are fetched a few at once; the first are given while the last are still under way. Close it when it is not read
+    to its end (``contextlib.closing``): that ends its threads.
     """
     from concurrent.futures import ThreadPoolExecutor, wait
 

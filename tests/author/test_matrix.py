@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,15 @@ def test_wrong_use_is_refused(bench: Bench) -> None:
         assert bench.json("matrix", *arguments).status == 2
     bench.patch("fix", EDIT)
     assert bench.json("matrix", "fix", "--limit", "-1").status == 2
+
+
+def test_an_error_half_way_leaves_no_thread_behind(bench: Bench, cached: Path) -> None:
+    """Left to the garbage collector, ending them locked up the whole process now and then."""
+    bench.patch("fix", EDIT.replace('find = "y = x + x"', 'match = "y = ("'))
+    before = threading.active_count()
+    run = bench.json("matrix", "fix", "--offline")
+    assert (run.status, run.error["code"]) == (2, "pattern")
+    assert threading.active_count() == before
 
 
 # --- fetching

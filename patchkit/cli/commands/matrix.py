@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from patchkit.cli.context import catalog_of, site_json, site_of
@@ -45,21 +46,17 @@ def run_matrix(arguments: Namespace) -> int:
     from patchkit.cli.progress import Ticker
 
     output: Output = arguments.output
-    columns = list(
-        _shown_as_they_come(
-            output,
-            matrix.run_matrix(
-                _patches(arguments),
-                versions=arguments.versions,
-                pre=arguments.pre,
-                limit=arguments.limit,
-                offline=arguments.offline,
-                newer_only=arguments.all,
-                progress=Ticker(output),
-            ),
-            quiet=arguments.markdown,
-        )
+    found = matrix.run_matrix(
+        _patches(arguments),
+        versions=arguments.versions,
+        pre=arguments.pre,
+        limit=arguments.limit,
+        offline=arguments.offline,
+        newer_only=arguments.all,
+        progress=Ticker(output),
     )
+    with closing(found):
+        columns = list(_shown_as_they_come(output, found, quiet=arguments.markdown))
     output.clear_status()
     _refuse_nothing_judged(columns)
     if arguments.markdown:
