@@ -160,13 +160,6 @@ def _places(block: Sequence[str], lines: Sequence[str]) -> list[int]:
     return [at for at, line in enumerate(lines) if line == first and list(lines[at : at + size]) == wanted]
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text with their breaks; only ``\\n`` is one, as in :class:`patchkit.edit.source.Source`."""
-    lines = text.split("\n")
-    last = lines.pop()
-    return [*(f"{line}\n" for line in lines), *([last] if last else [])]
-
-
 def indent_of(line: str) -> str:
     """The blanks at the beginning of a line."""
     return line[: len(line) - len(line.lstrip(" \t"))]

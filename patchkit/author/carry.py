@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal
 from patchkit.author.align import (
     Alignment,
     indent_of,
-    lines_of,
     names_of,
     opens_block,
     renames,
     substitute,
     token_lines,
 )
-from patchkit.author.anchor import Anchored, anchor_lines
+from patchkit.author.derive import TextEdit, shortest
+from patchkit.author.hunks import Hunk, lines_of
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -39,14 +39,6 @@ Tie = Literal["above", "below"] | None
 How = Literal["same", "renamed", "laid-out", "moved"]
 
 
-class Hunk(NamedTuple):
-    """Lines ``first`` to ``end`` (0-based, exclusive) of the old text become ``new``; lines with their breaks."""
-
-    first: int
-    end: int
-    new: tuple[str, ...]
-
-
 class Carried(NamedTuple):
     """The change on the new text: the edit's parts, where it is (1-based line), and what speaks for it.
 
@@ -54,7 +46,7 @@ class Carried(NamedTuple):
     another definition ("moved").
     """
 
-    anchor: Anchored
+    anchor: TextEdit
     line: int
     how: How
     evidence: tuple[str, ...]
@@ -98,8 +90,8 @@ def inserted_names(after: str, hunks: Sequence[Hunk]) -> set[str]:
     new: set[int] = set()
     shift = 0
     for hunk in hunks:
-        new.update(range(hunk.first + shift, hunk.first + shift + len(hunk.new)))
-        shift += len(hunk.new) - (hunk.end - hunk.first)
+        new.update(range(hunk.start + shift, hunk.start + shift + len(hunk.new)))
+        shift += len(hunk.new) - (hunk.stop - hunk.start)
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(after).readline))
     except (tokenize.TokenError, SyntaxError):
@@ -124,7 +116,7 @@ def carry(old: FileText, new: FileText, after: str, *, tie: Tie = None, moved: b
     hunks = hunks_of(old.source.text, after)
     if not hunks:
         return Refused("the edit changes nothing on the old release")
-    scope = _scope_of(old, hunks[0].first, max(hunks[-1].end, hunks[0].first + 1))
+    scope = _scope_of(old, hunks[0].start, max(hunks[-1].stop, hunks[0].start + 1))
     targets = _targets(old, new, scope, moved)
     if isinstance(targets, Refused):
         return targets
@@ -246,11 +238,11 @@ def _lines(text: FileText, region: tuple[int, int]) -> list[str]:
 def _within(
     old: FileText, new: FileText, hunks: Sequence[Hunk], scope: str, target: str, tie: Tie
 ) -> Carried | Refused:
-    ours, theirs = _regions(old, scope, hunks[0].first), _regions(new, target, None)
+    ours, theirs = _regions(old, scope, hunks[0].start), _regions(new, target, None)
     if ours is None or theirs is None:
         return Refused(f"several definitions are called {target or scope}")
     a, b = _lines(old, ours), _lines(new, theirs)
-    local = [Hunk(h.first - ours[0], h.end - ours[0], h.new) for h in hunks]
+    local = [Hunk(h.start - ours[0], h.stop - ours[0], h.new) for h in hunks]
     evidence: list[str] = []
     how: How = "same"
     placed = _place(a, b, local, tie)
@@ -272,15 +264,16 @@ def _within(
         return placed if placed.line is None else placed._replace(line=placed.line + theirs[0])
     if scope != target and placed.sides < 2:
         return Refused("too little around the place is as it was, and it is in another definition")
-    core = [line for h in local for line in a[h.first : h.end] if line.strip()]
+    core = [line for h in local for line in a[h.start : h.stop] if line.strip()]
     if scope != target and core and not any(char.isalnum() for line in core for char in line):
         return Refused("a bracket by itself, in another definition, may be any of them")
-    low, high, at = local[0].first, local[-1].end, theirs[0]
-    lead = hunks[0].first
-    if how == "same" and low < local[0].end and not _agrees(old, new, ours[0], at, lead, at + placed.first):
+    low, high, at = local[0].start, local[-1].stop, theirs[0]
+    lead = hunks[0].start
+    if how == "same" and low < local[0].stop and not _agrees(old, new, ours[0], at, lead, at + placed.first):
         return Refused("the lines around its definition say that it is somewhere else")
     above = _tie(a, local[0], tie) == "above"
-    anchored = anchor_lines(new, at + placed.first, at + placed.end, placed.lines, prefer=target, above=above)
+    change = Hunk(at + placed.first, at + placed.end, tuple(placed.lines))
+    anchored = shortest(new.source, new.outline_or_none(), change, above=above)
     if anchored is None:
         return Refused("no few lines around the place are the only ones of their kind in their scope")
     evidence += placed.evidence
@@ -313,10 +306,10 @@ def _place(a: Sequence[str], b: Sequence[str], hunks: Sequence[Hunk], tie: Tie) 
     evidence: list[str] = []
     sides = 2
     for hunk in hunks:
-        if hunk.first < hunk.end:
-            found = alignment.run(hunk.first, hunk.end)
+        if hunk.start < hunk.stop:
+            found = alignment.run(hunk.start, hunk.stop)
         else:
-            found = alignment.gap(hunk.first, _tie(a, hunk, tie))
+            found = alignment.gap(hunk.start, _tie(a, hunk, tie))
         if isinstance(found, str):
             return _side_by_side(found, a, b, alignment, hunk)
         first, end, was, now = found.first, found.end, found.was, found.now
@@ -341,15 +334,15 @@ def _place(a: Sequence[str], b: Sequence[str], hunks: Sequence[Hunk], tie: Tie) 
 
 def _tie(a: Sequence[str], hunk: Hunk, tie: Tie) -> Tie:
     """Which neighbour an insertion belongs to: what comes first in a block, to the header above it."""
-    above = a[hunk.first - 1] if hunk.first else ""
+    above = a[hunk.start - 1] if hunk.start else ""
     inserted = [line for line in hunk.new if line.strip()]
     deeper = inserted and len(indent_of(inserted[0])) > len(indent_of(above))
     return "above" if opens_block(above) and deeper else tie
 
 
 def _side_by_side(reason: str, a: Sequence[str], b: Sequence[str], alignment: Alignment, hunk: Hunk) -> Refused:
-    first, end = max(0, hunk.first - 1), min(len(a), hunk.end + 1)
-    low, high = alignment.around(hunk.first, hunk.end)
+    first, end = max(0, hunk.start - 1), min(len(a), hunk.stop + 1)
+    low, high = alignment.around(hunk.start, hunk.stop)
     low, high = max(0, low - 1), min(len(b), high + 1)
     if not 0 < high - low <= SHOWN or end - first > SHOWN:
         return Refused(reason)
@@ -371,9 +364,9 @@ def _shifted(lines: Sequence[str], was: str, now: str) -> list[str] | None:
 
 def _laid_anew(a: Sequence[str], b: Sequence[str], hunks: Sequence[Hunk]) -> Placed | None:
     """The changed lines in another layout: the same tokens, once in either region, over whole lines."""
-    if any(hunk.first == hunk.end for hunk in hunks):
+    if any(hunk.start == hunk.stop for hunk in hunks):
         return None
-    low, high = hunks[0].first, hunks[-1].end
+    low, high = hunks[0].start, hunks[-1].stop
     wanted = token_lines(a[low:high])
     words = [word for word, _ in wanted]
     if len(words) < 4:
@@ -396,8 +389,8 @@ def _laid_anew(a: Sequence[str], b: Sequence[str], hunks: Sequence[Hunk]) -> Pla
     block: list[str] = []
     at = low
     for hunk in hunks:
-        block += [*a[at : hunk.first], *hunk.new]
-        at = hunk.end
+        block += [*a[at : hunk.start], *hunk.new]
+        at = hunk.stop
     lines = _shifted(block, indent_of(a[low]), indent_of(b[first]))
     return None if lines is None else Placed(first, last + 1, lines, 0, ["the same code, laid out anew"])
 

@@ -69,7 +69,7 @@ def derive(source: Source, outline: Outline | None, after: str) -> list[TextEdit
     deriver = _Deriver(source, outline)
     found = hunks(deriver.lines, lines_of(after))
     while True:
-        choices = [deriver.choose(hunk) for hunk in found]
+        choices = [choice for hunk in found if (choice := deriver.choose(hunk)) is not None]
         crossing = {
             index
             for index in range(1, len(choices))
@@ -82,17 +82,37 @@ def derive(source: Source, outline: Outline | None, after: str) -> list[TextEdit
         found = merged(deriver.lines, found, lambda _, second: second in joined)  # noqa: B023
 
 
+def shortest(source: Source, outline: Outline | None, hunk: Hunk, *, above: bool) -> TextEdit | None:
+    """The edit of one change with the shortest anchor.
+
+    Args:
+        source: The file before.
+        outline: Its scopes; None where it does not parse.
+        hunk: The change.
+        above: Of two anchors that are as short, take the one with more lines above rather than below.
+
+    Returns:
+        None where no :data:`CONTEXT` lines on either side are unique in their scope.
+    """
+    choice = _Deriver(source, outline, above=above).choose(hunk, limited=True)
+    return None if choice is None else choice.edit
+
+
 class _Deriver:
-    def __init__(self, source: Source, outline: Outline | None) -> None:
+    def __init__(self, source: Source, outline: Outline | None, *, above: bool = True) -> None:
         self.source = source
+        self.above = above
         self.outline = outline
         self.lines = lines_of(source.text)
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line))
 
-    def choose(self, hunk: Hunk) -> _Choice:
-        """The edit of ``hunk`` with the shortest anchor, preferring those that say something."""
+    def choose(self, hunk: Hunk, *, limited: bool = False) -> _Choice | None:
+        """The edit of ``hunk`` with the shortest anchor, preferring those that say something.
+
+        None only where it is ``limited`` to few lines of context.
+        """
         first: tuple[int, int, str | None] | None = None
         for above, below in self._contexts(hunk):
             anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
@@ -107,7 +127,7 @@ class _Deriver:
             first = (above, below, scope or None)
         if first is not None:
             return self._edit(hunk, *first)
-        return self._longer(hunk)
+        return None if limited else self._longer(hunk)
 
     def _contexts(self, hunk: Hunk) -> Iterator[tuple[int, int]]:
         """Lines above and below: few before many, and those of one side before those of both."""
@@ -115,8 +135,8 @@ class _Deriver:
         most_below = min(CONTEXT, len(self.lines) - hunk.stop)
         least = 0 if hunk.stop > hunk.start else 1
         for total in range(least, most_above + most_below + 1):
-            splits = [(above, total - above) for above in range(total, -1, -1)]
-            splits.sort(key=lambda split: min(split))
+            splits = [(above, total - above) for above in range(total + 1)]
+            splits.sort(key=lambda split: (min(split), split[0] if not self.above else split[1]))
             for above, below in splits:
                 if above <= most_above and below <= most_below:
                     yield above, below

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.author.align import lines_of, names_of
+from patchkit.author.align import names_of
 from patchkit.author.carry import Carried, Refused, Tie, carry, consistent, hunks_of, inserted_names
+from patchkit.author.hunks import lines_of
 from patchkit.author.matrix import plan_release, short_reason
 from patchkit.author.proposal import Part, Port, prove, write_variants
 from patchkit.author.published import HostGrammar, WheelFiles
@@ -281,7 +282,7 @@ def _elsewhere(
 
 
 def _first_change(before: str, after: str) -> int:
-    return min(hunks_of(before, after)[0].first, before.count("\n") - 1)
+    return min(hunks_of(before, after)[0].start, before.count("\n") - 1)
 
 
 def _since(patch: Patch, part: Part, new: WheelFiles, between: Sequence[WheelFiles]) -> Part:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from released import REPOSITORY
 
-from patchkit.author.align import lines_of
+from patchkit.author.hunks import lines_of
 from patchkit.author.matrix import plan_release
 from patchkit.author.port import port
 from patchkit.author.proposal import Port
