@@ -6,13 +6,14 @@ import ast
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from support.dists import make_dist
+from support.dists import make_dist, make_wheel
 from support.documents import (
     ROOT,
     Console,
@@ -96,6 +97,42 @@ def test_the_tutorial_runs_and_prints_what_it_shows(project: Path) -> None:
         assert (site_packages(project) / path).read_bytes() == (
             content if isinstance(content, bytes) else content.encode()
         )
+
+
+#: greeting 1.4 and 1.5, whose method has another name.
+SPEAK = (
+    "class Speaker:\n    def greet(self, name):\n"
+    '        name = name.strip()\n        words = "Hey"\n        words = words + ", "\n        return words + name\n\n'
+    "    def stop(self):\n        pass\n"
+)
+GREETING = {"1.4": SPEAK, "1.5": SPEAK.replace("def greet", "def hello")}
+
+
+def test_a_hand_edit_becomes_a_patch_that_is_carried_through_an_upgrade(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version, text in GREETING.items():
+        make_wheel(tmp_path / "index", "greeting", version, {"greeting/speak.py": text})
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PATCHKIT_CACHE", str(tmp_path / "cache"))
+    versions = iter(GREETING.items())
+
+    def install() -> None:
+        for old in site_packages(project).glob("greeting*"):
+            shutil.rmtree(old)
+        version, text = next(versions)
+        make_dist(site_packages(project), "greeting", version, {"greeting/speak.py": text})
+
+    install()
+    console = Console(project, install)
+    section = document("docs/how-to.md").split("\n## Keep a hand edit", 1)[1].partition("\n## ")[0]
+    for block in blocks(section):
+        assert block.language == "console"
+        console.check(block, "how-to.md, a hand edit,")
+    assert next(versions, None) is None
+    assert (site_packages(project) / "greeting/speak.py").read_text() == GREETING["1.5"].replace("Hey", "Good day")
 
 
 def test_the_readmes_patch_does_what_the_tutorials_does(project: Path) -> None:

@@ -14,7 +14,6 @@ from patchkit.tuples import NamedTuple
 _NAME = re.compile(r"[^\W\d]\w*")
 #: A name in code, or a string or comment, which is passed over whole: what it says is no name.
 _CODE_NAME = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\#.*|[^\W\d]\w*""")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 _COMMENT = re.compile(r"(?:^|\s)#[^'\"]*$")
 
 CONTEXT = 5
@@ -39,11 +38,17 @@ class Run(NamedTuple):
 
 
 class Alignment:
-    """The lines of two texts that stand for each other: by their code, whatever the indentation; blank ones do not."""
+    """The lines of two texts that stand for each other: by their code, whatever the indentation; blank ones do not.
 
-    def __init__(self, a: Sequence[str], b: Sequence[str]) -> None:
-        self.a = [line.strip() for line in a]
-        self.b = [line.strip() for line in b]
+    ``keys`` are the lines less their layout (:class:`patchkit.author.tokens.Code`), where they are known: a line of a
+    string has none.
+    """
+
+    def __init__(
+        self, a: Sequence[str], b: Sequence[str], keys: tuple[Sequence[str], Sequence[str]] | None = None
+    ) -> None:
+        self.a = [line.strip() for line in a] if keys is None else list(keys[0])
+        self.b = [line.strip() for line in b] if keys is None else list(keys[1])
         self._raw_a, self._raw_b = a, b
         matcher = difflib.SequenceMatcher(None, self.a, self.b, autojunk=False)
         self.to: dict[int, int] = {}
@@ -94,6 +99,8 @@ class Alignment:
         if above is not None and below is not None and j_above is not None and j_below is not None:
             why = self._sure(above, below + 1, j_above) if j_below - j_above == below - above else None
             if why is not None:
+                if self._depth(above, below, self._raw_a) != self._depth(j_above, j_below, self._raw_b):
+                    return "the lines above and below the place are indented otherwise to each other"
                 start = j_above + at - above
                 return Run(start, start + size, *self._indents(above, j_above, below, j_below, tie), why, 2)
         if size or tie is None:
@@ -109,6 +116,9 @@ class Alignment:
         return Run(
             start, start, *indents, "the line that it stands at is the same, the one on its other side is not", 1
         )
+
+    def _depth(self, above: int, below: int, lines: Sequence[str]) -> int:
+        return len(indent_of(lines[below])) - len(indent_of(lines[above]))
 
     def _indents(
         self, above: int, j_above: int, below: int, j_below: int, tie: Literal["above", "below"] | None
@@ -214,14 +224,3 @@ def opens_block(line: str) -> bool:
 def names_of(lines: Sequence[str]) -> set[str]:
     """The names in code, those in comments not."""
     return _all_names([_COMMENT.sub("", line) for line in lines])
-
-
-def token_lines(lines: Sequence[str]) -> list[tuple[str, int]]:
-    """The tokens with the index of their line: without layout, comments, kinds of quotes and trailing commas."""
-    out: list[tuple[str, int]] = []
-    for number, line in enumerate(lines):
-        for token in _TOKEN.findall(_COMMENT.sub("", line)):
-            if token in ")]}" and out and out[-1][0] == ",":
-                out.pop()
-            out.append(("'" if token == '"' else token, number))
-    return out

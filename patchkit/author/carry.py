@@ -9,7 +9,7 @@ evidence, and nothing is carried: a person decides.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -20,10 +20,11 @@ from patchkit.author.align import (
     opens_block,
     renames,
     substitute,
-    token_lines,
 )
 from patchkit.author.derive import TextEdit, shortest
 from patchkit.author.hunks import Hunk, lines_of
+from patchkit.author.tokens import BLOCKS, Code, code_of, same_change
+from patchkit.edit.lexer import LexError, lex
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ How = Literal["same", "renamed", "laid-out", "moved"]
 
 
 class Carried(NamedTuple):
-    """The change on the new text: the edit's parts, where it is (1-based line), and what speaks for it.
+    """The change on the new text: the edit's parts, where it is (1-based line), what speaks for it, and the new text
+    with it.
 
     ``how``: on the "same" lines, on lines under other names ("renamed") or in another layout ("laid-out"), or in
     another definition ("moved").
@@ -52,13 +54,18 @@ class Carried(NamedTuple):
     evidence: tuple[str, ...]
     old_lines: tuple[str, ...]
     new_lines: tuple[str, ...]
+    after: str
 
 
 class Refused(NamedTuple):
-    """Why the change is not carried; where its neighbours are still there, the lines between them then and now."""
+    """Why the change is not carried; where its neighbours are still there, the lines between them then and now.
+
+    ``old_line`` and ``line`` are the numbers of the first of them (1-based).
+    """
 
     reason: str
     line: int | None = None
+    old_line: int | None = None
     old_lines: tuple[str, ...] = ()
     new_lines: tuple[str, ...] = ()
 
@@ -82,10 +89,10 @@ def hunks_of(before: str, after: str) -> list[Hunk]:
 
 
 def inserted_names(after: str, hunks: Sequence[Hunk]) -> set[str]:
-    """The names in the code of the new lines: what stands in comments and strings does not count."""
-    import io
+    """The names in the code of the new lines, that of f-strings too: what comments and other strings say is no name."""
     import keyword
-    import tokenize
+    from bisect import bisect_right
+    from itertools import accumulate
 
     new: set[int] = set()
     shift = 0
@@ -93,13 +100,14 @@ def inserted_names(after: str, hunks: Sequence[Hunk]) -> set[str]:
         new.update(range(hunk.start + shift, hunk.start + shift + len(hunk.new)))
         shift += len(hunk.new) - (hunk.stop - hunk.start)
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(after).readline))
-    except (tokenize.TokenError, SyntaxError):
+        tokens = lex(after)
+    except LexError:
         return names_of([line for hunk in hunks for line in hunk.new])
+    starts = list(accumulate(map(len, lines_of(after)), initial=0))
     return {
-        token.string
+        token.text
         for token in tokens
-        if token.type == tokenize.NAME and token.start[0] - 1 in new and not keyword.iskeyword(token.string)
+        if token.kind == "name" and bisect_right(starts, token.start) - 1 in new and not keyword.iskeyword(token.text)
     }
 
 
@@ -122,7 +130,7 @@ def carry(old: FileText, new: FileText, after: str, *, tie: Tie = None, moved: b
         return targets
     refusals: list[Refused] = []
     for name, why in targets:
-        found = _within(old, new, hunks, scope, name, tie)
+        found = _within(old, new, hunks, after, scope, name, tie)
         if isinstance(found, Carried):
             return found._replace(how="moved", evidence=(why, *found.evidence)) if why else found
         refusals.append(found)
@@ -137,7 +145,7 @@ def consistent(old: FileText, new: FileText, old_line: int, new_line: int) -> bo
     for name in names:
         ours, theirs = _regions(old, scope, old_line - 1), _regions(new, name, new_line - 1)
         if ours is not None and theirs is not None:
-            aligned = Alignment(_lines(old, ours), _lines(new, theirs))
+            aligned = Alignment(_lines(old, ours), _lines(new, theirs), (_keys(old, ours), _keys(new, theirs)))
             within = aligned.allows(old_line - 1 - ours[0], new_line - 1 - theirs[0])
             return within and _agrees(old, new, ours[0], theirs[0], old_line - 1, new_line - 1)
     return False
@@ -151,7 +159,8 @@ def _agrees(old: FileText, new: FileText, start: int, to: int, i: int, j: int) -
 
 @lru_cache(maxsize=4)
 def _aligned_files(old: FileText, new: FileText) -> Alignment:
-    return Alignment(lines_of(old.source.text), lines_of(new.source.text))
+    keys = (_code(old).keys, _code(new).keys)
+    return Alignment(lines_of(old.source.text), lines_of(new.source.text), keys)
 
 
 def _scope_of(text: FileText, first: int, end: int) -> str:
@@ -235,35 +244,56 @@ def _lines(text: FileText, region: tuple[int, int]) -> list[str]:
     return lines_of(text.source.text)[region[0] : region[1]]
 
 
+def _code(text: FileText, changed: str | None = None) -> Code:
+    """A file's lines and tokens, or those of its text with a change."""
+    return code_of(text.source.text if changed is None else changed, text.outline_or_none() is not None)
+
+
+def _keys(text: FileText, region: tuple[int, int]) -> Sequence[str]:
+    return _code(text).keys[region[0] : region[1]]
+
+
 def _within(
-    old: FileText, new: FileText, hunks: Sequence[Hunk], scope: str, target: str, tie: Tie
+    old: FileText, new: FileText, hunks: Sequence[Hunk], after: str, scope: str, target: str, tie: Tie
 ) -> Carried | Refused:
     ours, theirs = _regions(old, scope, hunks[0].start), _regions(new, target, None)
     if ours is None or theirs is None:
         return Refused(f"several definitions are called {target or scope}")
     a, b = _lines(old, ours), _lines(new, theirs)
     local = [Hunk(h.start - ours[0], h.stop - ours[0], h.new) for h in hunks]
+    keys = _keys(old, ours), _keys(new, theirs)
     evidence: list[str] = []
+    changed: dict[str, str] = {}
     how: How = "same"
-    placed = _place(a, b, local, tie)
+    placed = _place(a, Alignment(a, b, keys), b, local, tie)
     if isinstance(placed, Refused):
         changed = renames(a, b)
         if changed:
             renamed = [substitute(line, changed) for line in a]
             again = [h._replace(new=tuple(substitute(line, changed) for line in h.new)) for h in local]
-            retry = _place(renamed, b, again, tie)
+            aligned = Alignment(renamed, b, ([substitute(key, changed) for key in keys[0]], keys[1]))
+            retry = _place(renamed, aligned, b, again, tie)
             if not isinstance(retry, Refused) and retry.sides:
                 placed, local, how = retry, again, "renamed"
                 names = ", ".join(f"{x} is {y} now" for x, y in changed.items())
                 evidence.append(f"names changed throughout: {names}")
     if isinstance(placed, Refused):
-        laid = _laid_anew(a, b, local)
+        changed = {}
+        laid = _laid_anew(old, new, ours, theirs, local)
         if laid is not None:
             placed, how = laid, "laid-out"
     if isinstance(placed, Refused):
-        return placed if placed.line is None else placed._replace(line=placed.line + theirs[0])
+        if placed.line is None or placed.old_line is None:
+            return placed
+        return placed._replace(line=placed.line + theirs[0], old_line=placed.old_line + ours[0])
     if scope != target and placed.sides < 2:
         return Refused("too little around the place is as it was, and it is in another definition")
+    lines = lines_of(new.source.text)
+    lines[theirs[0] + placed.first : theirs[0] + placed.end] = placed.lines
+    result = "".join(lines)
+    problem = _unlike(old, new, hunks, (after, result), placed, theirs[0], changed if how == "renamed" else {})
+    if problem is not None:
+        return Refused(problem)
     core = [line for h in local for line in a[h.start : h.stop] if line.strip()]
     if scope != target and core and not any(char.isalnum() for line in core for char in line):
         return Refused("a bracket by itself, in another definition, may be any of them")
@@ -284,12 +314,13 @@ def _within(
         tuple(evidence),
         tuple(a[max(0, low - 1) : high + 1]),
         tuple(b[max(0, placed.first - 1) : placed.end + 1]),
+        result,
     )
 
 
 class Placed(NamedTuple):
     """First line and end in the new region, the new lines for them, on how many sides of each hunk (0 to 2) at least
-    the neighbours are as they were, and the evidence.
+    the neighbours are as they were, the evidence, and each hunk as it is there (or one for all of them).
     """
 
     first: int
@@ -297,11 +328,41 @@ class Placed(NamedTuple):
     lines: list[str]
     sides: int
     evidence: list[str]
+    hunks: list[Hunk]
 
 
-def _place(a: Sequence[str], b: Sequence[str], hunks: Sequence[Hunk], tie: Tie) -> Placed | Refused:
+def _unlike(
+    old: FileText,
+    new: FileText,
+    hunks: Sequence[Hunk],
+    after: tuple[str, str],
+    placed: Placed,
+    at: int,
+    changed: Mapping[str, str],
+) -> str | None:
+    """Why what was placed is not the same change of the same code; None where it is proved, token by token."""
+    ours = list(hunks)
+    if len(placed.hunks) != len(ours):
+        ours = [_merged(lines_of(old.source.text), ours)]
+    theirs = [h._replace(start=h.start + at, stop=h.stop + at) for h in placed.hunks]
+    texts = (_code(old), _code(new)), (_code(old, after[0]), _code(new, after[1]))
+    return same_change(*texts, list(zip(ours, theirs, strict=True)), changed)
+
+
+def _merged(lines: Sequence[str], hunks: Sequence[Hunk]) -> Hunk:
+    """One hunk for several, with the lines between them."""
+    block: list[str] = []
+    at = hunks[0].start
+    for hunk in hunks:
+        block += [*lines[at : hunk.start], *hunk.new]
+        at = hunk.stop
+    return Hunk(hunks[0].start, at, tuple(block))
+
+
+def _place(
+    a: Sequence[str], alignment: Alignment, b: Sequence[str], hunks: Sequence[Hunk], tie: Tie
+) -> Placed | Refused:
     """Lay each hunk on the new region through the alignment of the two."""
-    alignment = Alignment(a, b)
     placed: list[tuple[int, int, list[str]]] = []
     evidence: list[str] = []
     sides = 2
@@ -329,7 +390,8 @@ def _place(a: Sequence[str], b: Sequence[str], hunks: Sequence[Hunk], tie: Tie) 
     for first, end, lines in placed:
         merged += [*b[at:first], *lines]
         at = end
-    return Placed(placed[0][0], at, merged, sides, evidence)
+    theirs = [Hunk(first, end, tuple(lines)) for first, end, lines in placed]
+    return Placed(placed[0][0], at, merged, sides, evidence, theirs)
 
 
 def _tie(a: Sequence[str], hunk: Hunk, tie: Tie) -> Tie:
@@ -346,7 +408,7 @@ def _side_by_side(reason: str, a: Sequence[str], b: Sequence[str], alignment: Al
     low, high = max(0, low - 1), min(len(b), high + 1)
     if not 0 < high - low <= SHOWN or end - first > SHOWN:
         return Refused(reason)
-    return Refused(reason, low + 1, tuple(a[first:end]), tuple(b[low:high]))
+    return Refused(reason, low + 1, first + 1, tuple(a[first:end]), tuple(b[low:high]))
 
 
 def _shifted(lines: Sequence[str], was: str, now: str) -> list[str] | None:
@@ -362,39 +424,55 @@ def _shifted(lines: Sequence[str], was: str, now: str) -> list[str] | None:
     return out
 
 
-def _laid_anew(a: Sequence[str], b: Sequence[str], hunks: Sequence[Hunk]) -> Placed | None:
+def _laid_anew(
+    old: FileText, new: FileText, ours: tuple[int, int], theirs: tuple[int, int], hunks: Sequence[Hunk]
+) -> Placed | None:
     """The changed lines in another layout: the same tokens, once in either region, over whole lines."""
-    if any(hunk.start == hunk.stop for hunk in hunks):
+    if any(hunk.start == hunk.stop for hunk in hunks) or old.outline_or_none() is None:
         return None
+    a, b = _lines(old, ours), _lines(new, theirs)
     low, high = hunks[0].start, hunks[-1].stop
-    wanted = token_lines(a[low:high])
-    words = [word for word, _ in wanted]
+    words = _code(old).between(ours[0] + low, ours[0] + high)
     if len(words) < 4:
         return None
-    ours, theirs = token_lines(a), token_lines(b)
-    if len(_occurrences(words, [word for word, _ in ours])) != 1:
+    before, now = (
+        [(token, line - first) for token, line in _code(text).tokens if first <= line < end]
+        for text, (first, end) in ((old, ours), (new, theirs))
+    )
+    if len(_occurrences(words, [word for word, _ in before])) != 1:
         return None
-    found = _occurrences(words, [word for word, _ in theirs])
+    found = _occurrences(words, [word for word, _ in now])
     if len(found) != 1:
         return None
     start, stop = found[0], found[0] + len(words)
-    first, last = theirs[start][1], theirs[stop - 1][1]
-    gap = Alignment(a, b).around(low, high)
+    first, last = now[start][1], now[stop - 1][1]
+    gap = Alignment(a, b, (_keys(old, ours), _keys(new, theirs))).around(low, high)
     if not gap[0] <= first <= last < gap[1]:
         return None  # the same code somewhere else
-    shares_first = start > 0 and theirs[start - 1][1] == first
-    shares_last = stop < len(theirs) and theirs[stop][1] == last
-    if shares_first or shares_last:
+    others = [token for token, line in [*now[:start], *now[stop:]] if first <= line <= last and token not in BLOCKS]
+    if others:
+        return None  # it shares its lines with other code
+    merged = _merged(a, hunks)
+    lines = _shifted(merged.new, indent_of(a[low]), indent_of(b[first]))
+    if lines is None:
         return None
-    block: list[str] = []
-    at = low
-    for hunk in hunks:
-        block += [*a[at : hunk.start], *hunk.new]
-        at = hunk.stop
-    lines = _shifted(block, indent_of(a[low]), indent_of(b[first]))
-    return None if lines is None else Placed(first, last + 1, lines, 0, ["the same code, laid out anew"])
+    change = Hunk(first, last + 1, tuple(lines))
+    return Placed(first, last + 1, lines, 0, ["the same code, laid out anew"], [change])
 
 
 def _occurrences(words: Sequence[str], text: Sequence[str]) -> list[int]:
     size = len(words)
     return [at for at in range(len(text) - size + 1) if text[at] == words[0] and list(text[at : at + size]) == words]
+
+
+def laid_out_otherwise(text: FileText, code: str) -> list[int]:
+    """The lines (1-based) of a file where the tokens of ``code`` stand, however they are laid out; comments aside."""
+
+    def plain(tokens: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        return [(t, n) for t, n in tokens if t not in BLOCKS and t != "\n" and not t.startswith("#")]
+
+    wanted = [token for token, _ in plain(code_of(code, True).tokens)]
+    found = plain(_code(text).tokens)
+    if len(wanted) < 4 or text.outline_or_none() is None:
+        return []
+    return [found[at][1] + 1 for at in _occurrences(wanted, [token for token, _ in found])]

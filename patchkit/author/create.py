@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 from patchkit.author.derive import TextEdit, derive
 from patchkit.author.document import Draft, render
-from patchkit.author.gather import Changed, Gathered, in_folder, in_site
+from patchkit.author.gather import Changed, Choice, Gathered, in_folder, in_site
 from patchkit.author.original import Originals
-from patchkit.author.proof import Before, prove
+from patchkit.author.proof import Before, not_expressible, prove
 from patchkit.author.save import check_free, save
+from patchkit.edit.lay import PYTHON
 from patchkit.edit.outline import Outline
 from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.source import Source
-from patchkit.errors import GuardError, PlanError
-from patchkit.model.load import parse_patch
+from patchkit.errors import GuardError, PatchkitError, PlanError, UsageError
+from patchkit.model.load import load_patch, parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.apply import apply_patches
+from patchkit.ops.change import ledger_patch
 from patchkit.ops.session import opened
 from patchkit.site.environment import home_of
 from patchkit.site.grammar import Grammar
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from patchkit.ops.workspace import Workspace
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
+    from patchkit.state.ledger import PatchEntry
 
 
 class Created(NamedTuple):
@@ -35,7 +38,8 @@ class Created(NamedTuple):
 
     ``path`` is where it was saved (None: nowhere, in a dry run); ``left`` are files that differ and are not in it, with
     the reasons; ``originals`` names the places that the pristine bytes came from; ``recorded`` says whether the site
-    now counts as having it applied.
+    now counts as having it applied. ``lost`` are parts of the patch that it replaces which it has not; ``idle`` are
+    patterns that fitted nothing; ``notes`` are what ``apply`` has to say of it.
     """
 
     patch: Patch
@@ -44,6 +48,9 @@ class Created(NamedTuple):
     left: Sequence[tuple[str, str]]
     originals: Sequence[str]
     recorded: bool
+    lost: Sequence[str] = ()
+    idle: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def create(
@@ -55,6 +62,7 @@ def create(
     folder: str | None = None,
     summary: str | None = None,
     links: Sequence[str] = (),
+    only: Sequence[str] = (),
     syntax: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
@@ -63,7 +71,8 @@ def create(
 ) -> Created:
     """Make a patch of what was edited by hand in the site, or in a scratch copy.
 
-    It is proved to give the same bytes before it is saved. What was edited in the site counts as applied then.
+    It is proved to give the same bytes before it is saved. What was edited in the site counts as applied then. A patch
+    of that name which is applied is made anew, with what was edited since: what is under it is the base.
 
     Args:
         site: The site.
@@ -73,6 +82,7 @@ def create(
         folder: The scratch copy (``patchkit edit``); None: what was edited is the site.
         summary: Its summary; by default it says what is changed.
         links: Its links.
+        only: Shell patterns of paths: what differs elsewhere is left out.
         syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing and record nothing.
         overwrite: Replace a file at ``path``.
@@ -82,7 +92,8 @@ def create(
     Raises:
         UsageError: No patch can be called so; ``exists``: there is a file at ``path``.
         GuardError: ``not-installed``, ``editable``.
-        PlanError: ``nothing-changed``; ``not-text``; ``not-expressible``: the patch does not give the same bytes.
+        PlanError: ``nothing-changed``; ``beneath``; ``syntax``; ``not-text``; ``not-expressible``: the patch does not
+            give the same bytes.
         SiteError: Originals cannot be had; the patch cannot be saved.
     """
     check_free(name, path, overwrite=overwrite or dry_run)
@@ -91,23 +102,32 @@ def create(
     with opened(here, write=folder is None and not dry_run, notice=notice) as workspace:
         distribution = installed_plainly(workspace, dist)
         originals = Originals(workspace.site.home, distribution, progress)
+        choice = Choice(only)
+        renewed = None if folder is not None else _renewed(workspace, name, distribution)
+        old = None if renewed is None else _as_it_is(workspace, renewed, path)
         gathered = (
-            in_site(workspace, distribution, originals)
+            in_site(workspace, distribution, originals, choice=choice, renewed=renewed)
             if folder is None
-            else in_folder(folder, distribution, originals)
+            else in_folder(folder, distribution, originals, choice=choice)
         )
+        if renewed is not None and not _edited(gathered):
+            gathered = gathered._replace(changed=[], added=[])
         patch = compose(
             name,
             distribution,
             gathered,
             Grammar(workspace.site),
-            summary=summary,
-            description=f"Made of a hand edit of {distribution.name} {distribution.version}. Say here why, and until "
+            place=folder or workspace.site.label,
+            summary=summary or (old.summary if old is not None else None),
+            description=old.description
+            if old is not None
+            else f"Made of a hand edit of {distribution.name} {distribution.version}. Say here why, and until "
             "when it is needed.\n",
-            links=links,
+            links=[*(old.links if old is not None else ()), *links],
             syntax=syntax,
         )
         recorded = folder is None and not dry_run
+        notes: Sequence[str] = ()
         if recorded:
             workspace.originals = {change.path: change.before for change in gathered.changed if not change.stacked}
             patch = patch._replace(path=os.path.abspath(path))
@@ -115,9 +135,68 @@ def create(
         if not dry_run:
             save(path, patch.data)
         if recorded:
-            apply_patches(workspace, [patch])
+            notes = apply_patches(workspace, [patch], command="create").notes
+        lost = [] if old is None else _lost(old, patch)
         used = sorted(originals.used)
-        return Created(patch, None if dry_run else path, gathered, gathered.left, used, recorded)
+        saved = None if dry_run else path
+        return Created(patch, saved, gathered, gathered.left, used, recorded, lost, choice.idle, notes)
+
+
+def _renewed(workspace: Workspace, name: str, distribution: Distribution) -> PatchEntry | None:
+    """The patch of that name as it is applied; None where none is.
+
+    Raises:
+        UsageError: ``exists``: it is another distribution's.
+    """
+    recorded = workspace.ledger.patch(name)
+    if recorded is None:
+        return None
+    if recorded.distribution != distribution.normalized:
+        raise UsageError(
+            f"{name} is applied, and is a patch of {recorded.distribution}",
+            code="exists",
+            hint="choose another name",
+            details={"patch": name, "distribution": recorded.distribution},
+        )
+    return recorded if workspace.in_force(recorded) else None
+
+
+def _as_it_is(workspace: Workspace, recorded: PatchEntry, path: str) -> Patch:
+    """The patch that is to be replaced: its file, as it may have been written since, or the ledger's copy."""
+    try:
+        found = load_patch(path)
+    except PatchkitError:
+        return ledger_patch(workspace, recorded)
+    return found if found.name == recorded.name else ledger_patch(workspace, recorded)
+
+
+def _edited(gathered: Gathered) -> bool:
+    """Whether anything differs from what patchkit wrote."""
+    paths = [change.path for change in gathered.changed] + [path for path, _ in gathered.added]
+    return any(gathered.held.get(path, True) for path in [*paths, *gathered.held])
+
+
+def _lost(old: Patch, new: Patch) -> list[str]:
+    """The parts of a patch file that the one made anew has not."""
+    target, became = old.target, new.target
+    pairs = [
+        (f"requirement {target.requirement}", target.requirement != became.requirement),
+        ("requires", target.requires),
+        ("otherwise", target.otherwise),
+        ("optional", target.optional),
+        ("conflicts", target.conflicts),
+        ("after", set(target.after) - set(became.after)),
+        ("tags", old.tags),
+        ("precondition", old.preconditions),
+        ("postcondition", old.postconditions),
+        ("upstreamed", old.upstreamed),
+        (
+            "versions",
+            [*filter(None, (edit.versions for edit in old.edits)), *filter(None, (add.versions for add in old.adds))],
+        ),
+        ("example", [edit for edit in old.edits if edit.examples]),
+    ]
+    return [name for name, held in pairs if held]
 
 
 def installed_plainly(workspace: Workspace, name: str) -> Distribution:
@@ -153,6 +232,7 @@ def compose(
     gathered: Gathered,
     grammar: Grammar,
     *,
+    place: str,
     summary: str | None = None,
     links: Sequence[str] = (),
     syntax: bool = False,
@@ -160,37 +240,111 @@ def compose(
 ) -> Patch:
     """The patch of the gathered changes, proved to give them byte for byte.
 
+    A file whose change cannot be expressed goes to what is left out, as long as another one can.
+
     Raises:
-        PlanError: ``nothing-changed``, ``empty-file``, ``not-text``, ``not-expressible``.
+        PlanError: ``nothing-changed``, ``syntax``, ``empty-file``, ``not-text``, ``not-expressible``.
     """
     if not gathered.changed and not gathered.added:
         raise PlanError(
-            f"{distribution.name} {distribution.version}: no file differs from what was installed"
-            + (" and patched" if any(True for _ in gathered.left) else ""),
+            "\n".join(
+                [
+                    f"{distribution.name} {distribution.version}: no file differs from what was installed and patched"
+                    + (" that a patch could hold; left out:" if gathered.left else ""),
+                    *(f"  {path} {reason}" for path, reason in gathered.left),
+                ]
+            ),
             code="nothing-changed",
             hint="edit a file first, in the site or in a copy that `patchkit edit` makes",
-            details={"distribution": distribution.name, "left": [list(item) for item in gathered.left]},
+            details={
+                "distribution": distribution.name,
+                "left": [{"path": path, "reason": reason} for path, reason in gathered.left],
+            },
         )
+    _check_parses(gathered, grammar, place)
     before = Before(distribution, {change.path: change.before for change in gathered.changed})
-    edits = {change.path: edits_of(change, grammar.parse) for change in gathered.changed}
+    edits: dict[str, Sequence[TextEdit]] = {}
+    first: PlanError | None = None
+    for change in list(gathered.changed):
+        try:
+            edits[change.path] = edits_of(change, grammar.parse)
+            if not edits[change.path]:
+                raise not_expressible(change.path, change.before, change.after)
+        except PlanError as error:
+            _leave_out(gathered, error, first)
+            first = first or error
+            edits.pop(change.path, None)
     if syntax:
         from patchkit.author.syntax import as_syntax
 
         edits = {path: as_syntax(path, own, before, grammar) for path, own in edits.items()}
-    draft = Draft(
-        name=name,
-        summary=summary or _summary(gathered),
-        description=description,
-        requirement=f"{distribution.name}=={distribution.version}",
-        edits=edits,
-        adds=[(path, data.decode("utf-8")) for path, data in gathered.added],
-        after=sorted({name for change in gathered.changed for name in change.stacked}),
-        links=links,
-    )
-    patch = parse_patch(render(draft), f"{name}.toml")
-    wanted = {change.path: change.after for change in gathered.changed} | dict(gathered.added)
-    prove(patch, before, grammar, wanted)
-    return patch
+    while True:
+        draft = Draft(
+            name=name,
+            summary=summary or _summary(gathered),
+            description=description,
+            requirement=f"{distribution.name}=={distribution.version}",
+            edits=edits,
+            adds=[(path, data.decode("utf-8")) for path, data in gathered.added],
+            after=sorted({name for change in gathered.changed for name in change.stacked}),
+            links=list(dict.fromkeys(links)),
+        )
+        try:
+            patch = parse_patch(render(draft), f"{name}.toml")
+            wanted = {change.path: change.after for change in gathered.changed} | dict(gathered.added)
+            prove(patch, before, grammar, wanted)
+        except PlanError as error:
+            _leave_out(gathered, error, first)
+            first = first or error
+            edits.pop(str(error.details["path"]), None)
+        else:
+            return patch
+
+
+_UNFIT = {
+    "not-expressible": "cannot be written as edits: its line breaks, byte order mark or encoding were changed",
+    "not-text": "holds bytes that are not text in its encoding, in lines that were changed",
+    "empty-file": "is empty as installed: an edit has no anchor",
+}
+"""Errors that are about one file alone, and what is said of it where it is left out."""
+
+
+def _leave_out(gathered: Gathered, error: PlanError, first: PlanError | None) -> None:
+    """Take the file that ``error`` is about out of what is gathered.
+
+    Raises:
+        PlanError: ``error``, or the ``first`` of its kind, where it is about no file that could be left out.
+    """
+    path = str(error.details.get("path"))
+    changed = [change for change in gathered.changed if change.path != path]
+    added = [item for item in gathered.added if item[0] != path]
+    alone = len(changed) + len(added) == len(gathered.changed) + len(gathered.added)
+    if error.code not in _UNFIT or alone or path in gathered.held:
+        raise error
+    if not changed and not added:
+        raise first or error
+    gathered.changed[:], gathered.added[:] = changed, added
+    gathered.left.append((path, _UNFIT[error.code]))
+
+
+def _check_parses(gathered: Gathered, grammar: Grammar, place: str) -> None:
+    """Refuse a Python file that was edited so that it does not parse any more.
+
+    Raises:
+        PlanError: ``syntax``, with the place in the edited file.
+    """
+    after = {change.path: change.after for change in gathered.changed} | dict(gathered.added)
+    broken = grammar.judge({path: data for path, data in after.items() if path.endswith(PYTHON)})
+    before = grammar.judge({change.path: change.before for change in gathered.changed if change.path in broken})
+    for path, problem in broken.items():
+        if path not in before:
+            excerpt = f"\n    {problem.text.strip()}" if problem.text and problem.text.strip() else ""
+            raise PlanError(
+                f"{path}:{problem.line}: does not parse as it was edited: {problem.message}{excerpt}",
+                code="syntax",
+                hint=f"correct it in {place}; nothing was written",
+                details={"path": path, "line": problem.line, "reason": problem.message},
+            )
 
 
 def edits_of(change: Changed, parse: Parse) -> Sequence[TextEdit]:

@@ -109,10 +109,16 @@ class _Deriver:
             self.starts.append(self.starts[-1] + len(line))
 
     def choose(self, hunk: Hunk, *, limited: bool = False) -> _Choice | None:
-        """The edit of ``hunk`` with the shortest anchor, preferring those that say something.
+        """The edit of ``hunk`` with the shortest anchor that says something, and in no definition where it is in none.
 
         None only where it is ``limited`` to few lines of context.
         """
+        choice = self._shortest(hunk, limited=limited)
+        if choice is None or choice.edit.scope is None:
+            return choice
+        return self._outside(hunk) or choice
+
+    def _shortest(self, hunk: Hunk, *, limited: bool) -> _Choice | None:
         first: tuple[int, int, str | None] | None = None
         for above, below in self._contexts(hunk):
             anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
@@ -128,6 +134,30 @@ class _Deriver:
         if first is not None:
             return self._edit(hunk, *first)
         return None if limited else self._longer(hunk)
+
+    def _outside(self, hunk: Hunk) -> _Choice | None:
+        """The edit that puts code of the module between its statements, with an anchor that no scope is stated for.
+
+        The lines next to such code are as a rule the end of one function and the head of another: an anchor in the
+        scope of either would read as if the code came to lie in there. The head of what follows is preferred. None
+        where neither stands once in the file.
+        """
+        if hunk.stop > hunk.start or not _at_module_level(hunk.new):
+            return None
+        for below in range(1, min(CONTEXT, len(self.lines) - hunk.stop) + 1):
+            if self._stands_once(hunk, 0, below) and _at_module_level(self.lines[hunk.stop : hunk.stop + below]):
+                return self._edit(hunk, 0, below, None)
+        for above in range(1, min(CONTEXT, hunk.start) + 1):
+            if self._stands_once(hunk, above, 0):
+                return self._edit(hunk, above, 0, None)
+        return None
+
+    def _stands_once(self, hunk: Hunk, above: int, below: int) -> bool:
+        """Whether the lines around an insertion say something, and stand in the file once."""
+        anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
+        span = Span(self.starts[hunk.start - above], self.starts[hunk.stop + below])
+        telling = sum(char.isalnum() for char in anchor) >= TELLING
+        return telling and find_text(self.source, anchor, [Span(0, len(self.source.text))], limit=2) == [span]
 
     def _contexts(self, hunk: Hunk) -> Iterator[tuple[int, int]]:
         """Lines above and below: few before many, and those of one side before those of both."""
@@ -190,3 +220,9 @@ class _Deriver:
         action: Action = "replace" if before + new + behind else "delete"
         edit = TextEdit(scope, anchor, action, before + new + behind)
         return _Choice(edit, hunk.start - above, hunk.stop + below)
+
+
+def _at_module_level(lines: Sequence[str]) -> bool:
+    """Whether the first of the lines that is not blank begins a statement, or a comment, that is not indented."""
+    first = next((line for line in lines if line.strip(BLANKS + "\n")), "")
+    return bool(first) and first[0] not in f"{BLANKS})]}}"

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from patchkit.author.mark import check_mark
 from patchkit.author.original import Originals
-from patchkit.errors import SiteError
+from patchkit.edit.regions import apply_script
+from patchkit.errors import PlanError, SiteError
+from patchkit.ops.change import ledger_patch
 from patchkit.ops.workspace import LARGEST_FILE, Workspace, digest
 from patchkit.runtime.ledger import open_regular
+from patchkit.site.guard import version_matches
 from patchkit.site.paths import key_of, owners, package_directories
 from patchkit.site.record import leads_out
+from patchkit.state.ledger import PatchEntry, scripts_of
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -24,6 +30,9 @@ _BINARY = (".so", ".pyd", ".dll", ".dylib", ".a", ".o", ".exe", ".pyc", ".pyo")
 
 _LEFTOVERS = ("~", ".orig", ".rej", ".bak", ".swp", ".swo", ".tmp")
 """Endings of what editors and patch tools leave behind."""
+
+GONE = "is gone: a patch cannot remove a file"
+NOT_ASKED = "is left out, as asked"
 
 
 class Changed(NamedTuple):
@@ -36,20 +45,58 @@ class Changed(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Changed files, new ones, and what was seen and cannot be part of a patch, each with the reason."""
+    """Changed files, new ones, and what was seen and cannot be part of a patch, each with the reason.
+
+    ``held`` are the files that the patch has already which is made anew (none of them may be left out in silence), each
+    with whether it was edited since.
+    """
 
     changed: list[Changed]
     added: list[tuple[str, bytes]]
     left: list[tuple[str, str]]
+    held: dict[str, bool]
 
 
-def in_site(workspace: Workspace, distribution: Distribution, originals: Originals) -> Gathered:
+class Choice:
+    """The files that are asked for, by shell patterns; all of them where there is none."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = patterns
+        self._hit: set[str] = set()
+
+    def __contains__(self, path: str) -> bool:
+        hits = {pattern for pattern in self._patterns if fnmatchcase(path, pattern)}
+        self._hit |= hits
+        return bool(hits) or not self._patterns
+
+    @property
+    def idle(self) -> list[str]:
+        """The patterns that fitted no file that differs."""
+        return [pattern for pattern in self._patterns if pattern not in self._hit]
+
+
+def in_site(
+    workspace: Workspace,
+    distribution: Distribution,
+    originals: Originals,
+    *,
+    choice: Choice,
+    renewed: PatchEntry | None = None,
+) -> Gathered:
     """What differs in the site from what the installer, or patchkit, put there.
 
+    Args:
+        workspace: The site.
+        distribution: The distribution.
+        originals: Its pristine bytes.
+        choice: The files that are asked for.
+        renewed: An applied patch that is made anew: what it wrote is part of the difference.
+
     Raises:
+        PlanError: ``beneath``: another patch lies on top of ``renewed`` in a file that was edited.
         SiteError: A file cannot be read, or its original cannot be had (``fetch``).
     """
-    found = Gathered([], [], [])
+    found = Gathered([], [], [], {})
     for path in _own_files(distribution):
         absolute = os.path.join(distribution.base, *path.split("/"))
         key = key_of(workspace.site, absolute)
@@ -57,55 +104,137 @@ def in_site(workspace: Workspace, distribution: Distribution, originals: Origina
         current = _read(absolute)
         if current is None:
             if entry is not None or not _never_there(workspace, absolute):
-                found.left.append((path, "is gone: a patch cannot remove a file"))
-            continue
-        if entry is not None:
-            if digest(current) != entry.after.sha256 and digest(current) != (entry.pristine and entry.pristine.sha256):
-                stacked = tuple(p.name for p in workspace.ledger.patches if key in p.files)
-                _note(found, Changed(path, workspace.written(key), current, stacked))
-            continue
-        if originals.genuine(path, current) is not True:
-            before = originals.of(path)
-            if before != current:
-                _note(found, Changed(path, before, current))
-    for path, absolute in _strangers(distribution):
+                found.left.append((path, GONE))
+        elif entry is not None and digest(current) == (entry.pristine and entry.pristine.sha256):
+            if renewed is not None and key in renewed.files:
+                found.held[path] = True  # undone by hand
+        elif entry is not None:
+            _patched(found, workspace, path, key, current, choice, renewed)
+        elif originals.genuine(path, current) is not True:
+            _compare(found, path, current, originals, choice)
+    for key, entry in workspace.ledger.files.items():
+        if entry.pristine is None and entry.distribution == distribution.normalized and workspace.entry_in_force(key):
+            absolute = workspace.absolute(key)
+            path = os.path.relpath(absolute, distribution.base).replace(os.sep, "/")
+            current = _read(absolute)
+            if current is not None:
+                _patched(found, workspace, path, key, current, choice, renewed)
+            elif renewed is not None and [layer.patch for layer in entry.layers] == [renewed.name]:
+                found.held[path] = True
+            else:
+                found.left.append((path, GONE))
+    for path, absolute in _strangers(distribution, found):
         entry = workspace.ledger.files.get(key_of(workspace.site, absolute))
         if entry is None and not owners(workspace.site, path, distribution.base):
-            _note_added(found, path, _read(absolute))
+            _note_added(found, path, _read(absolute), choice)
     return found
 
 
-def in_folder(folder: str, distribution: Distribution, originals: Originals) -> Gathered:
+def _patched(
+    found: Gathered,
+    workspace: Workspace,
+    path: str,
+    key: str,
+    current: bytes,
+    choice: Choice,
+    renewed: PatchEntry | None,
+) -> None:
+    """What differs in a file that applied patches have: from what they wrote; of ``renewed``, from what is under it."""
+    entry = workspace.ledger.files[key]
+    names = tuple(layer.patch for layer in entry.layers)
+    names = names or tuple(patch.name for patch in workspace.ledger.patches if key in patch.files)
+    edited = digest(current) != entry.after.sha256
+    if edited and path not in choice:
+        found.left.append((path, NOT_ASKED))
+        edited = False
+    if renewed is None or renewed.name not in names:
+        if edited:
+            _note(found, Changed(path, workspace.written(key), current, names))
+        return
+    found.held[path] = edited
+    at = names.index(renewed.name)
+    if edited and names[at + 1 :]:
+        above = names[at + 1 :]
+        raise PlanError(
+            f"{path}: was edited on top of {', '.join(above)}, which {renewed.name} lies beneath",
+            code="beneath",
+            hint="make a patch of its own of the edit, under another name; or take out what is above "
+            f"(`patchkit revert {' '.join(above)}` keeps the edit), make this one, and apply that again",
+            details={"path": path, "above": list(above)},
+        )
+    written = workspace.written(key)
+    steps = _steps(workspace, path, key, written)
+    before = steps[at]
+    after = current if edited else steps[at + 1]
+    assert after is not None
+    if before is None:
+        _note_added(found, path, after)
+    else:
+        _note(found, Changed(path, before, after, names[:at]))
+
+
+def _steps(workspace: Workspace, path: str, key: str, written: bytes) -> list[bytes | None]:
+    """What a file holds before the first patch on it, and after each; None where there was no file."""
+    original, layers = workspace.original(key), workspace.ledger.files[key].layers
+    steps = [None if original is None else original.data]
+    if original is None and len(layers) > 1:
+        adder = workspace.ledger.patch(layers[0].patch)
+        assert adder is not None
+        adds = [add for add in ledger_patch(workspace, adder).adds if add.file == path]
+        fitting = [add for add in adds if add.versions is None or version_matches(add.versions, adder.version)]
+        steps.append(fitting[0].content.encode("utf-8"))
+        layers = layers[1:]
+    elif len(layers) < 2:
+        return [*steps, written]
+    for _, script in scripts_of(layers, steps[-1] or b"", written):
+        steps.append(apply_script(steps[-1] or b"", script))
+    return steps
+
+
+def _compare(found: Gathered, path: str, current: bytes, originals: Originals, choice: Choice) -> None:
+    """Note a file whose hash is not RECORD's, where it differs."""
+    if path not in choice:
+        found.left.append((path, NOT_ASKED))
+        return
+    before = originals.of(path)
+    if before != current:
+        _note(found, Changed(path, before, current))
+
+
+def in_folder(folder: str, distribution: Distribution, originals: Originals, *, choice: Choice) -> Gathered:
     """What differs in a scratch copy (``patchkit edit``) from the pristine distribution.
 
     Raises:
         SiteError: ``not-a-copy``: the folder holds no file of the distribution; or as :func:`in_site`.
     """
+    if not os.path.isdir(folder):
+        raise SiteError(
+            f"{folder}: " + ("is no folder" if os.path.lexists(folder) else "no such folder"),
+            code="not-a-copy",
+            hint=f"make a copy with `patchkit edit {distribution.name} {shlex.quote(folder)}`",
+            details={"path": folder, "distribution": distribution.name},
+        )
     check_mark(folder, distribution)
-    found = Gathered([], [], [])
+    found = Gathered([], [], [], {})
     listed = list(_own_files(distribution))
     there = [path for path in listed if os.path.isfile(os.path.join(folder, *path.split("/")))]
     if not there:
         raise SiteError(
             f"{folder}: holds no file of {distribution.name} {distribution.version} at its place",
             code="not-a-copy",
-            hint=f"make a copy with: patchkit edit {distribution.name} {folder}",
+            hint=f"name the folder that holds its packages, or make a copy with `patchkit edit {distribution.name}`",
             details={"path": folder, "distribution": distribution.name},
         )
     for path in listed:
         current = _read(os.path.join(folder, *path.split("/")))
         if current is None:
             if os.path.isfile(os.path.join(distribution.base, *path.split("/"))):
-                found.left.append((path, "is gone: a patch cannot remove a file"))
+                found.left.append((path, GONE))
         elif originals.genuine(path, current) is not True:
-            before = originals.of(path)
-            if before != current:
-                _note(found, Changed(path, before, current))
-    known = set(listed)
+            _compare(found, path, current, originals, choice)
     for top in package_directories(distribution):
-        for path, absolute in _walk(folder, top):
-            if path not in known:
-                _note_added(found, path, _read(absolute))
+        for path, absolute in _walk(folder, top, set(listed), found):
+            _note_added(found, path, _read(absolute), choice)
     return found
 
 
@@ -118,22 +247,27 @@ def _own_files(distribution: Distribution) -> Iterator[str]:
         yield path
 
 
-def _strangers(distribution: Distribution) -> Iterator[tuple[str, str]]:
+def _strangers(distribution: Distribution, found: Gathered) -> Iterator[tuple[str, str]]:
     """Files in the distribution's own packages that it does not list."""
     listed = set(distribution.record.paths())
     for top in package_directories(distribution):
-        for path, absolute in _walk(distribution.base, top):
-            if path not in listed:
-                yield path, absolute
+        yield from _walk(distribution.base, top, listed, found)
 
 
-def _walk(base: str, top: str) -> Iterator[tuple[str, str]]:
+def _walk(base: str, top: str, listed: set[str], found: Gathered) -> Iterator[tuple[str, str]]:
+    """The files below a folder that are not listed; those that editors and patch tools leave behind are left out."""
     for directory, folders, names in os.walk(os.path.join(base, top)):
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
         for name in sorted(names):
-            if not name.startswith(".") and not name.endswith((*_BINARY, *_LEFTOVERS)):
+            if not name.startswith(".") and not name.endswith(_BINARY):
                 absolute = os.path.join(directory, name)
-                yield os.path.relpath(absolute, base).replace(os.sep, "/"), absolute
+                path = os.path.relpath(absolute, base).replace(os.sep, "/")
+                if path in listed:
+                    continue
+                if name.endswith(_LEFTOVERS):
+                    found.left.append((path, "is what an editor or a patch tool left behind, by its name"))
+                else:
+                    yield path, absolute
 
 
 def _never_there(workspace: Workspace, absolute: str) -> bool:
@@ -173,8 +307,11 @@ def _note(found: Gathered, change: Changed) -> None:
         found.changed.append(change)
 
 
-def _note_added(found: Gathered, path: str, data: bytes | None) -> None:
+def _note_added(found: Gathered, path: str, data: bytes | None, choice: Choice | None = None) -> None:
     if data is None:
+        return
+    if choice is not None and path not in choice:
+        found.left.append((path, NOT_ASKED))
         return
     try:
         data.decode("utf-8")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from patchkit.author.create import compose, installed_plainly
-from patchkit.author.gather import Changed, Gathered
+from patchkit.author.gather import NOT_ASKED, Changed, Gathered
 from patchkit.author.hunks import lines_of
 from patchkit.author.original import Originals
 from patchkit.author.placing import DiffHunk, Mark, Unplaced, place
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 _PULL = re.compile(r"https://[^\s\"'<>]+/(?:pull|merge_requests|issues)/\d+")
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+"""What `git diff --color` writes around its lines. A file's own escape characters would stand in its hunks as well."""
+
+PRESENT = "the release has it already"
+
+
 class FileDiff(NamedTuple):
     """What a diff says of one file: ``kind`` is "changed", "added", "removed", "renamed" or "binary"."""
 
@@ -38,16 +45,23 @@ class FileDiff(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A hunk without one place: the file, the line of the diff, and why, in words."""
+    """A hunk, or a part of one, without one place: the file, the line of the diff, and why, in words.
+
+    ``hunk`` is the line of the diff that the whole hunk begins at.
+    """
 
     path: str
     diff_line: int
     reason: str
     candidates: tuple[int, ...]
+    hunk: int
 
 
 class Imported(NamedTuple):
-    """A patch made of a diff; ``left`` are files of the diff that are not in it, with the reasons."""
+    """A patch made of a diff; ``left`` are files of the diff that are not in it, with the reasons.
+
+    ``hunks`` counts those that are in it.
+    """
 
     patch: Patch
     path: str | None
@@ -82,11 +96,11 @@ def import_diff(
         path: Where to save the patch.
         summary: Its summary; by default the subject of the mail that the diff is, if it is one.
         links: Its links; those of pull requests in the diff's head are added.
-        exclude: Shell patterns of paths, as the diff has them, to leave out.
+        exclude: Shell patterns of paths to leave out, as the diff has them or as the distribution has.
         syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing.
         overwrite: Replace a file at ``path``.
-        notice: Told of an interrupted command that was mended.
+        notice: Told of an interrupted command that was mended, and of a pattern that fits nothing.
         progress: Told of downloads.
 
     Raises:
@@ -103,17 +117,20 @@ def import_diff(
     with opened(here, write=False, notice=notice) as workspace:
         distribution = installed_plainly(workspace, dist)
         originals = Originals(workspace.site.home, distribution, progress)
-        chosen = [file for file in files if not any(fnmatchcase(file.path, pattern) for pattern in exclude)]
+        chosen = _chosen(files, exclude, distribution, notice)
         gathered, problems = _gather(chosen, distribution, originals)
-        gathered.left.extend((file.path, "is left out, as asked") for file in files if file not in chosen)
+        gathered.left.extend((file.path, NOT_ASKED) for file in files if file not in chosen)
         if problems:
-            raise _unplaceable(problems, distribution, sum(len(file.hunks) for file in files))
+            raise _unplaceable(problems, distribution, sum(len(file.hunks) for file in chosen))
+        if not gathered.changed and not gathered.added:
+            raise _nothing(gathered, distribution)
         head = diff[: diff.find(b"\n--- ") + 1].decode("utf-8", "replace")
         patch = compose(
             name,
             distribution,
             gathered,
             Grammar(workspace.site),
+            place="the diff",
             summary=summary or _subject(head),
             description=f"Made of a diff, for {distribution.name} {distribution.version}. "
             "Say here why, and until when it is needed.\n",
@@ -122,7 +139,10 @@ def import_diff(
         )
     if not dry_run:
         save(path, patch.data)
-    hunks = sum(len(file.hunks) for file in files)
+    out = {path for path, _ in gathered.left}
+    hunks = sum(
+        len(file.hunks) for file in chosen if file.path not in out and shipped_path(distribution, file.path) not in out
+    )
     return Imported(patch, None if dry_run else path, tuple(gathered.left), hunks, tuple(sorted(originals.used)))
 
 
@@ -139,11 +159,13 @@ def read_diff(data: bytes) -> list[FileDiff]:
         raise UsageError(
             "`import` reads diffs with unidiff, which is not installed beside patchkit",
             code="extra",
-            hint="pip install 'site-patchkit[author]'",
+            hint=_install("unidiff"),
         ) from None
 
     # In whatever style the diff came: the file's own line breaks are kept in the end.
-    text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    text = _COLOUR.sub("", data.decode("utf-8", "surrogateescape").replace("\r\n", "\n"))
+    if not text.strip():
+        raise UsageError("there is no diff: it is empty", code="diff", hint="see `git diff` or `diff -u`")
     try:
         parsed = PatchSet(text)
     except (UnidiffParseError, ValueError, IndexError) as error:
@@ -174,6 +196,16 @@ def read_diff(data: bytes) -> list[FileDiff]:
     return files
 
 
+def _install(library: str) -> str:
+    """The command that puts a library beside patchkit, whatever installed it."""
+    import sys
+    from importlib.util import find_spec
+
+    if find_spec("pip") is None:
+        return f"`{shlex.join(['uv', 'pip', 'install', '--python', sys.executable, library])}`"
+    return f"`{shlex.join([sys.executable, '-m', 'pip', 'install', library])}`"
+
+
 def _joined(hunk: Iterable[Any]) -> Iterator[tuple[Mark, str]]:
     """The lines of a hunk with ``\\n`` line breaks, and without one where the diff says that the file has none."""
     held: tuple[Mark, str] | None = None
@@ -188,10 +220,59 @@ def _joined(hunk: Iterable[Any]) -> Iterator[tuple[Mark, str]]:
         yield held
 
 
+def _chosen(
+    files: Sequence[FileDiff], exclude: Sequence[str], distribution: Distribution, notice: Callable[[str], None]
+) -> list[FileDiff]:
+    """The files that no pattern leaves out; a pattern that fits none is told."""
+    hit: set[str] = set()
+    chosen = []
+    for file in files:
+        names = [file.path, shipped_path(distribution, file.path) or file.path]
+        hits = {pattern for pattern in exclude if any(fnmatchcase(name, pattern) for name in names)}
+        hit |= hits
+        if not hits:
+            chosen.append(file)
+    for pattern in exclude:
+        if pattern not in hit:
+            notice(f"--exclude {pattern}: no path of the diff fits it")
+    return chosen
+
+
+def _nothing(gathered: Gathered, distribution: Distribution) -> PlanError:
+    """The error for a diff of which nothing is left."""
+    where = f"{distribution.name} {distribution.version}"
+    reasons = {reason for _, reason in gathered.left}
+    foreign = all(reason.startswith(("is no file of", "is a new file outside")) for reason in reasons)
+    present = PRESENT in reasons and reasons <= {PRESENT, NOT_ASKED}
+    head = (
+        f"{where} has all that the diff changes in it already:"
+        if present
+        else f"no path of this diff is a file of {where}:"
+        if foreign
+        else f"nothing of this diff can be a patch of {where}:"
+    )
+    hint = (
+        "it needs no patch"
+        if present
+        else "--dist names the distribution that the diff is for; its paths end as those below site-packages do"
+        if foreign
+        else "what is removed, renamed or binary cannot be in a patch"
+    )
+    return PlanError(
+        "\n".join([head, *(f"  {path}: {reason}" for path, reason in gathered.left)]),
+        code="present" if present else "nothing-changed",
+        hint=hint,
+        details={
+            "distribution": distribution.name,
+            "left": [{"path": path, "reason": reason} for path, reason in gathered.left],
+        },
+    )
+
+
 def _gather(
     files: Sequence[FileDiff], distribution: Distribution, originals: Originals
 ) -> tuple[Gathered, list[Problem]]:
-    gathered = Gathered([], [], [])
+    gathered = Gathered([], [], [], {})
     problems: list[Problem] = []
     stripped: dict[str, None] = {}
     for file in files:
@@ -208,7 +289,9 @@ def _gather(
             stripped[file.path.removesuffix(path)] = None
             before = originals.of(path)
             after = _placed(path, before, file.hunks, problems)
-            if after != before:
+            if after is None:
+                gathered.left.append((path, PRESENT))
+            elif after != before:
                 gathered.changed.append(Changed(path, before, after))
     for file in files:
         if file.kind == "added":
@@ -243,25 +326,27 @@ def _add(file: FileDiff, distribution: Distribution, stripped: Sequence[str], ga
     gathered.added.append((path, text.encode("utf-8", "surrogateescape")))
 
 
-def _placed(path: str, before: bytes, hunks: Sequence[DiffHunk], problems: list[Problem]) -> bytes:
-    """The file with the hunks at their places; what has none goes to ``problems``."""
+def _placed(path: str, before: bytes, hunks: Sequence[DiffHunk], problems: list[Problem]) -> bytes | None:
+    """The file with the hunks at their places; what has none goes to ``problems``. None: it has all of them already."""
     source = Source(before, path=path)
     lines = lines_of(source.text)
     placed, unplaced = place(lines, hunks)
     if unplaced and not placed and all(one.present for one in unplaced):
-        problems += [Problem(path, one.hunk.diff_line, "the release has it already", ()) for one in unplaced]
-        return before
-    problems += [Problem(path, one.hunk.diff_line, _reason(one, lines), one.candidates) for one in unplaced]
+        return None
+    for one in unplaced:
+        line = one.hunk.diff_line
+        whole = max(hunk.diff_line for hunk in hunks if hunk.diff_line <= line)
+        problems.append(Problem(path, line, _reason(one, lines), one.candidates, whole))
     starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
+    for text in lines:
+        starts.append(starts[-1] + len(text))
     splices = [Splice(starts[one.start], starts[one.stop], "".join(one.new), 0) for one in placed]
     return source.render(splices)[0]
 
 
 def _reason(one: Unplaced, lines: Sequence[str]) -> str:
     if one.present:
-        return "the release has it already"
+        return PRESENT
     if len(one.candidates) > 1:
         return f"stands {len(one.candidates)} times, at lines {', '.join(map(str, one.candidates))}"
     if one.candidates:
@@ -286,17 +371,17 @@ def _nearest(hunk: DiffHunk, lines: Sequence[str]) -> str:
 
 def _unplaceable(problems: Sequence[Problem], distribution: Distribution, total: int) -> PlanError:
     where = f"{distribution.name} {distribution.version}"
-    there = [one for one in problems if one.reason == "the release has it already"]
-    lines = [f"{len(problems)} of {total} hunks have no single place in {where}:"]
+    failing = len({(one.path, one.hunk) for one in problems})
+    lines = [f"{failing} of {total} hunk{'s' if total != 1 else ''} have no single place in {where}:"]
     lines += [f"  line {one.diff_line} of the diff, {one.path}: {one.reason}" for one in problems]
+    paths = dict.fromkeys(one.path for one in problems)
+    without = " ".join(f"--exclude {shlex.quote(path)}" for path in paths)
     return PlanError(
         "\n".join(lines),
-        code="present" if len(there) == len(problems) else "hunks",
-        hint=f"{where} has the change: it needs no patch"
-        if len(there) == len(problems) == total
-        else f"edit by hand what these hunks mean (patchkit edit {distribution.name}), and make the patch of that with "
-        "`patchkit create`",
-        details={"hunks": [one._asdict() for one in problems], "total": total},
+        code="hunks",
+        hint=f"take these hunks out of the diff, or leave the files out ({without}); edit by hand what they mean "
+        f"(`patchkit edit {distribution.name}`), and make a patch of that with `patchkit create`",
+        details={"hunks": [one._asdict() for one in problems], "total": total, "failing": failing},
     )
 
 

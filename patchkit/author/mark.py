@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PlanError
@@ -28,7 +29,7 @@ def write_mark(folder: str, distribution: Distribution) -> None:
 
 
 def check_mark(folder: str, distribution: Distribution) -> None:
-    """Refuse a scratch copy of another release: the difference would be upstream's, taken for the user's.
+    """Refuse a scratch copy of another distribution or release: the difference would be taken for the user's.
 
     A folder without a mark is somebody's own copy, and taken as it is.
 
@@ -41,7 +42,14 @@ def check_mark(folder: str, distribution: Distribution) -> None:
         held = (str(mark["distribution"]), str(mark["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return
-    if held != (distribution.normalized, distribution.version):
+    if held[0] != distribution.normalized:
+        raise PlanError(
+            f"{folder}: is a copy of {held[0]} {held[1]}, not of {distribution.name}",
+            code="stale-copy",
+            hint=f"a patch of it is made with `patchkit create NAME {held[0]} --from {shlex.quote(folder)}`",
+            details={"path": folder, "held": held[1], "of": held[0], "installed": distribution.version},
+        )
+    if held[1] != distribution.version:
         raise PlanError(
             f"{folder}: is a copy of {held[0]} {held[1]}, and {distribution.name} {distribution.version} is installed: "
             "what upstream changed in between would become part of the patch",

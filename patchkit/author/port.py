@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.author.align import names_of
-from patchkit.author.carry import Carried, Refused, Tie, carry, consistent, hunks_of, inserted_names
+from patchkit.author.carry import (
+    Carried,
+    Refused,
+    Tie,
+    carry,
+    consistent,
+    hunks_of,
+    inserted_names,
+    laid_out_otherwise,
+)
 from patchkit.author.hunks import lines_of
 from patchkit.author.matrix import plan_release, short_reason
 from patchkit.author.proposal import Part, Port, prove, write_variants
@@ -19,7 +28,7 @@ from patchkit.author.splice import table_of
 from patchkit.edit.locate import FileText
 from patchkit.edit.plan import plan_patch, upstreamed_by
 from patchkit.edit.source import Source
-from patchkit.errors import PatchFileError, PatchkitError, PlanError, SiteError
+from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError, SiteError
 from patchkit.model.patch import Condition, Edit, Patch
 from patchkit.model.requirement import parse_requirement
 
@@ -105,22 +114,29 @@ def _newcomer(patch: Patch, edit: Edit, new: WheelFiles) -> Part:
     except PatchFileError:
         raise
     except PlanError as error:
-        return _decide(patch, edit, error, Refused("it is not for the old release: it has no change to carry"))
+        return _decide(patch, edit, error, Refused("it is not for the old release: it has no change to carry"), new)
     return Part("edit", edit.index, "fits", edit.files[0])
 
 
-def _decide(patch: Patch, edit: Edit, error: PlanError, refused: Refused) -> Part:
+def _decide(patch: Patch, edit: Edit, error: PlanError, refused: Refused, new: WheelFiles) -> Part:
+    candidates = () if refused.new_lines else tuple(error.message.split("\n")[1:])
+    path = edit.files[0]
+    if edit.find is not None and error.code == "anchor-missing" and new.has(path):
+        again = laid_out_otherwise(new.text(path), edit.find)[:3]
+        where = tuple(f"the same code, laid out otherwise: line {line} of {path} in {new.version}" for line in again)
+        candidates = where or candidates
     return Part(
         "edit",
         edit.index,
         "decide",
         edit.files[0],
+        old_line=refused.old_line,
         new_line=refused.line,
         code=error.code,
         reason=f"{short_reason(error)}. Not carried: {refused.reason}",
         old_lines=refused.old_lines,
         new_lines=refused.new_lines,
-        candidates=() if refused.new_lines else tuple(error.message.split("\n")[1:]),
+        candidates=candidates,
         line=_line(patch, edit),
     )
 
@@ -202,10 +218,10 @@ def _carried(
 ) -> Part:
     """The proposal for an edit that does not fit the new release, or what a person must decide."""
     if len(was) != 1:
-        return _decide(patch, edit, error, Refused("it is for several files at once"))
+        return _decide(patch, edit, error, Refused("it is for several files at once"), new)
     (plan,) = was
     if edit.action in ("add_import", "probe"):
-        return _decide(patch, edit, error, Refused("where a probe belongs is not told by lines"))
+        return _decide(patch, edit, error, Refused("where a probe belongs is not told by lines"), new)
     ours = old.text(plan.path)
     after = Source(plan.after, path=plan.path).text
     tie: Tie = {"insert_before": "below", "insert_after": "above"}.get(edit.action)  # type: ignore[assignment]
@@ -219,15 +235,20 @@ def _carried(
             target, found = elsewhere[0]
         elif elsewhere:
             paths = " and to ".join(path for path, _ in elsewhere)
-            return _decide(patch, edit, error, Refused(f"it could go to {paths}"))
+            return _decide(patch, edit, error, Refused(f"it could go to {paths}"), new)
     if isinstance(found, Refused):
-        return _decide(patch, edit, error, found)
+        return _decide(patch, edit, error, found, new)
     gone, lost = _lost_names(plan, target, new, found.anchor.text)
     if gone:
         reason = f"its text uses {', '.join(gone)}, which {new.name} {new.version} has nowhere"
-        return _decide(patch, edit, error, Refused(reason, found.line, found.old_lines, found.new_lines))
+        lead = max(1, _first_change(ours.source.text, after))
+        refused = Refused(reason, max(1, found.line - 1), lead, found.old_lines, found.new_lines)
+        return _decide(patch, edit, error, refused, new)
     anchor = found.anchor
     variant = Edit(edit.index, (target,), anchor.action, find=anchor.find, text=anchor.text, scope=anchor.scope)
+    made = plan_patch(_alone(patch, variant), new, HostGrammar()).files[0].after
+    if Source(made, path=target).text != found.after:
+        raise InternalError(f"the carried {table_of(edit)} {edit.index} of {patch.name} makes another change")
     kept = _retargeted(patch, edit, variant, new)
     return Part(
         "edit",

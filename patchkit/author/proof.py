@@ -53,12 +53,17 @@ def prove(patch: Patch, before: Before, grammar: Grammar, wanted: Mapping[str, b
         result = planned.get(path)
         if result == data:
             continue
-        first = next(iter(diff_script(result or b"", data)), None)
-        line = 1 if first is None or result is None else result.count(b"\n", 0, first.start) + 1
-        raise PlanError(
-            f"{path}: the change cannot be written as edits: line {line} would come out otherwise, as where the line "
-            "breaks, the byte order mark or the encoding of the file were changed as well",
-            code="not-expressible",
-            hint="keep the file's own line breaks and encoding (many editors and formatters change them)",
-            details={"path": path, "line": line},
-        )
+        raise not_expressible(path, result, data)
+
+
+def not_expressible(path: str, result: bytes | None, wanted: bytes) -> PlanError:
+    """The error for a file that comes out as ``result`` (None: as it was), not as ``wanted``."""
+    first = None if result is None else next(iter(diff_script(result, wanted)), None)
+    line = 1 if first is None or result is None else result.count(b"\n", 0, first.start) + 1
+    return PlanError(
+        f"{path}: the change cannot be written as edits: line {line} would come out otherwise, as where the line "
+        "breaks, the byte order mark or the encoding of the file were changed as well",
+        code="not-expressible",
+        hint="keep the file's own line breaks and encoding (many editors and formatters change them)",
+        details={"path": path, "line": line},
+    )

@@ -23,15 +23,21 @@ def check_free(name: str, path: str, *, overwrite: bool) -> None:
         )
 
 
-def save(path: str, data: bytes) -> None:
-    """Write a patch file, wholly or not at all.
+def save(path: str, data: bytes, *, hint: str | None = None) -> None:
+    """Write a patch file, and its folder, or another file into a folder that is there; wholly or not at all.
+
+    Args:
+        path: The file.
+        data: What to write.
+        hint: What to do where it cannot be written. Without one it is a patch file.
 
     Raises:
         SiteError: ``unwritable``.
     """
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        if hint is None:
+            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         with open(temporary, "xb") as file:
             file.write(data)
         os.replace(temporary, path)
@@ -39,6 +45,6 @@ def save(path: str, data: bytes) -> None:
         raise SiteError(
             f"{path}: cannot be written: {error.strerror}",
             code="unwritable",
-            hint="name another folder with --patches",
+            hint=hint or "name another folder with --patches",
             details={"path": path},
         ) from None

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from patchkit.author.save import check_free, save
 from patchkit.edit.uniqueness import toml_string
+from patchkit.ops.lint import PLACEHOLDER
 
 if TYPE_CHECKING:
+    from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
 
 _TEMPLATE = """\
 schema = 1
 name = {name}
-summary = "One line: what it does"
+summary = {summary}
 description = \"\"\"
 Why, what was measured, when not to use it.
 \"\"\"
@@ -46,7 +48,7 @@ replace = '''
 """
 
 
-def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -> str:
+def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -> tuple[str, list[str]]:
     """Write a patch file to start from.
 
     Args:
@@ -57,7 +59,7 @@ def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -
         overwrite: Replace a file at ``path``.
 
     Returns:
-        The requirement that it states: the installed version's, if there is one.
+        The requirement that it states: the installed version's, if there is one; and what is to be said of the target.
 
     Raises:
         UsageError: No patch can be called so; ``exists``: there is a file at ``path``.
@@ -68,9 +70,24 @@ def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -
     requirement = dist if found is None else f"{found.name}=={found.version}"
     paths = [] if found is None else sorted(found.record.files(), key=lambda one: (one.endswith("__init__.py"), one))
     file = paths[0] if paths else f"{dist.replace('-', '_')}/module.py"
-    text = _TEMPLATE.format(name=_quoted(name), requirement=_quoted(requirement), file=_quoted(file))
+    text = _TEMPLATE.format(
+        name=_quoted(name), requirement=_quoted(requirement), file=_quoted(file), summary=_quoted(PLACEHOLDER)
+    )
     save(path, text.encode("utf-8"))
-    return requirement
+    return requirement, _notes(site, dist, found)
+
+
+def _notes(site: Site, dist: str, found: Distribution | None) -> list[str]:
+    """Why a patch of that target could not be applied here."""
+    if found is None:
+        import difflib
+
+        names = [one.normalized for one in site.distributions()]
+        near = difflib.get_close_matches(dist.lower().replace("_", "-"), names, n=1)
+        return [f"{dist} is not installed in {site.label}" + (f" (did you mean {near[0]}?)" if near else "")]
+    if found.editable:
+        return [f"{found.name} is installed in editable mode: no patch of it is applied here; edit its sources"]
+    return []
 
 
 def _quoted(text: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from patchkit.errors import PatchkitError
 from patchkit.site.environment import Site, resolve
 
 if TYPE_CHECKING:
@@ -30,3 +32,30 @@ def site_json(site: Site) -> dict[str, object]:
         "python": site.interpreter.executable if site.interpreter is not None else None,
         "python_version": ".".join(map(str, site.python_version)) if site.python_version else None,
     }
+
+
+def told(arguments: Namespace, text: str) -> str:
+    """``text`` with the site that was named, by ``--python`` or ``--site``, in each command that it proposes."""
+    import re
+    import shlex
+
+    from patchkit.cli.commands import COMMANDS
+
+    given = [("--python", arguments.python), ("--site", arguments.site)]
+    options = "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
+    names = "|".join(name for name in COMMANDS if name not in ("lint", "schema"))
+    return re.sub(rf"(?<=\bpatchkit)(?= (?:{names})\b)", lambda _: options, text) if options else text
+
+
+def same_site(run: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
+    """A command whose errors propose what to type on the site that it was about, and no other."""
+
+    def wrapped(arguments: Namespace) -> int:
+        try:
+            return run(arguments)
+        except PatchkitError as error:
+            error.hint = None if error.hint is None else told(arguments, error.hint)
+            raise
+
+    wrapped.__doc__ = run.__doc__
+    return wrapped

@@ -99,6 +99,7 @@ def apply_patches(
     *,
     dry_run: bool = False,
     allow_known_bad: bool = False,
+    command: str = "apply",
 ) -> Outcome:
     """Apply ``patches``, all or none.
 
@@ -109,6 +110,7 @@ def apply_patches(
         patches: The patches, in the order wanted (``after`` may change it).
         dry_run: Plan only.
         allow_known_bad: Accept patches that are tagged ``known-bad``.
+        command: Whose doing it is, for the log.
 
     Raises:
         GuardError: A guard or a conflict refuses.
@@ -159,7 +161,7 @@ def apply_patches(
     outcome.notes += restored_notes(changes, dry_run=dry_run)
     if not dry_run:
         outcome.written = commit_change(
-            workspace, changes, command="apply", names=[p.name for p in patches], upstreamed=upstreamed
+            workspace, changes, command=command, names=[p.name for p in patches], upstreamed=upstreamed
         )
     return outcome
 

@@ -394,7 +394,7 @@ def _file_change(
             f"{change.path}: differs from {name} {version} as released, and the ledger does not know the change",
             code="modified",
             hint=f"to have the release's bytes again: `{reinstall_command(workspace.site, name, version)}`, then the "
-            "same command again; to keep the change, put it into a patch file first",
+            f"same command again; to keep the change, make a patch of it first: `patchkit create NAME {name}`",
             details={"path": change.path, "state": "modified"},
         )
     names = _names_on(workspace, key)

@@ -170,7 +170,10 @@ def _tainted(
     facts = []
     for distribution, paths in compare(listed, progress):
         taints, workspace = Taints(distribution), homes.at(home_of(site, distribution))
-        again = f"install it again: `{distribution.reinstall}`; where it is so then, the release comes so"
+        again = (
+            f"install it again: `{distribution.reinstall}`; where it is so then, the release comes so; to keep an "
+            f"edit: `patchkit create NAME {distribution.name}`"
+        )
         text = "not as installed (RECORD's hash), and patchkit did not write it"
         for path in paths[:_MOST]:
             # Distributors strip libraries and link data elsewhere; of sources nobody is meant to change a byte.

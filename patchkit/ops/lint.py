@@ -16,6 +16,9 @@ from patchkit.model.load import load_patch
 from patchkit.model.patch import Condition, Edit, Example, Patch
 from patchkit.tuples import NamedTuple
 
+PLACEHOLDER = "One line: what it does"
+"""The summary that `patchkit new` writes, to be replaced."""
+
 
 class Finding(NamedTuple):
     """Something wrong in a patch file: ``level`` is "error" or "warning"."""
@@ -193,6 +196,9 @@ def _difference(result: str, expected: str) -> str:
 def _habits(patch: Patch) -> Iterator[Finding]:
     for add in patch.adds:
         yield from _unseen(patch, "add", add.index, "content", add.content)
+    if patch.summary == PLACEHOLDER:
+        where = patch.path or patch.name
+        yield Finding(where, patch.line_of("summary"), "warning", "summary", "still holds what `patchkit new` wrote")
     if not patch.description.strip():
         yield Finding(
             patch.path or patch.name,

@@ -56,12 +56,13 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
         if known is None:
             return (
                 f"{path} is not as installed (RECORD's hash), and patchkit did not write it: {again} brings it "
-                f"back; `patchkit apply {patch.name} --fetch` finds out whether only the ledger was lost"
+                f"back; `patchkit create NAME {distribution.name}` keeps the edit as a patch; "
+                f"`patchkit apply {patch.name} --fetch` finds out whether only the ledger was lost"
             )
         if digest(current) not in (known.after.sha256, known.pristine and known.pristine.sha256):
             return (
                 f"{path} was edited since patchkit wrote it for another patch: see `patchkit diff`; {again} "
-                "brings the release's bytes back"
+                f"brings the release's bytes back, `patchkit create NAME {distribution.name}` keeps the edit as a patch"
             )
     return None
 
@@ -142,7 +143,8 @@ def not_as_installed(resolved: ResolvedFile, distribution: Distribution, *, adde
         f"{resolved.path}: is not as {distribution.name} {distribution.version} was installed: {why}",
         code="modified",
         hint="somebody edited it, or the package cache it was installed from was written through: "
-        f"`{again}`, then apply again; --fetch compares with the released wheel",
+        f"`{again}`, then apply again; --fetch compares with the released wheel; to keep the edit: "
+        f"`patchkit create NAME {distribution.name}`",
         details={"path": resolved.path, "state": "modified", "links": os.stat(resolved.absolute).st_nlink},
     )
 

@@ -106,7 +106,8 @@ def check_guards(target: Target, site: Site) -> Guarded:
             target,
             "version",
             f"{distribution.name} {distribution.version} is installed; required: {_wanted(requirement)}",
-            hint=f"install {_wanted(requirement)}, or look for a patch that is for {distribution.version}",
+            hint=f"install {_wanted(requirement)}, or a patch for {distribution.version}: `patchkit port NAME --to "
+            f"{distribution.version}` carries this one there, `patchkit matrix NAME` shows where it fits",
             details={
                 "distribution": distribution.name,
                 "installed": distribution.version,

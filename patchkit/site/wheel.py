@@ -60,19 +60,23 @@ def fetch_wheel(
         SiteError: ``fetch``: no pip, the index cannot be reached, no such wheel, or the cache cannot be written.
     """
     _check(name, version)
-    folder = os.path.join(cache or cache_directory(), "wheels", normalize(name), version)
-    known = _cached(folder)
+    known = cached_wheel(name, version, cache=cache)
     if known is not None:
         return known
+    wheels = os.path.join(cache or cache_directory(), "wheels")
+    folder = os.path.join(wheels, normalize(name), version)
     pip = pip_command(python)
     if progress is not None:
         progress(f"downloading {name} {version}")
     import tempfile
 
     try:
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as scratch:
+        os.makedirs(wheels, exist_ok=True)
+        # Beside the distributions: what cannot be had leaves nothing that looks like a release.
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=wheels) as scratch:
             wheel = _download(pip, name, version, scratch, python)
+            folder = os.path.join(wheels, normalize(name), _own_version(wheel, version))
+            os.makedirs(folder, exist_ok=True)
             final = os.path.join(folder, os.path.basename(wheel))
             # The hash first: a wheel that others see is one that they can verify.
             if not write_cached(final + ".sha256", _sha256(wheel).encode("ascii")):
@@ -111,11 +115,21 @@ def released_versions(name: str, *, python: Interpreter | None = None) -> list[s
 def cached_wheel(name: str, version: str, *, cache: str | None = None) -> str | None:
     """The wheel of one release if the cache has it and its remembered SHA-256 holds; asks nobody.
 
+    4.9 and 4.9.0 are one release, however it is spelled.
+
     Raises:
         UsageError: The name or version is not valid.
     """
     _check(name, version)
-    return _cached(os.path.join(cache or cache_directory(), "wheels", normalize(name), version))
+    folder = os.path.join(cache or cache_directory(), "wheels", normalize(name))
+    found = _cached(os.path.join(folder, version))
+    if found is None:
+        from packaging.version import Version
+
+        others = [text for text in _kept(folder) if text != version]
+        equal = (_cached(os.path.join(folder, text)) for text in others if Version(text) == Version(version))
+        found = next(filter(None, equal), None)
+    return found
 
 
 def cached_versions(name: str, *, cache: str | None = None) -> list[str]:
@@ -125,9 +139,13 @@ def cached_versions(name: str, *, cache: str | None = None) -> list[str]:
         UsageError: The name is not valid.
     """
     _check(name)
-    folder = os.path.join(cache or cache_directory(), "wheels", normalize(name))
+    return _kept(os.path.join(cache or cache_directory(), "wheels", normalize(name)))
+
+
+def _kept(folder: str) -> list[str]:
+    """The versions that have a wheel in a distribution's folder of the cache, oldest first."""
     try:
-        entries = os.listdir(folder)
+        entries = sorted(os.listdir(folder))
     except OSError:
         return []
     kept = []
@@ -166,6 +184,17 @@ def wheel_member(wheel: str, path: str) -> bytes:
         code="not-in-distribution",
         details={"path": path, "wheel": os.path.basename(wheel)},
     )
+
+
+def _own_version(wheel: str, version: str) -> str:
+    """The version of a wheel as pip writes it, so that a release has one folder: 4.9 may fetch 4.9.0."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        own = Version(os.path.basename(wheel).split("-")[1].replace("_", "+"))
+    except (InvalidVersion, IndexError):
+        return version
+    return str(own) if own == Version(version) else version
 
 
 def _check(name: str, version: str | None = None) -> None:

@@ -223,6 +223,21 @@ def test_wheels_are_fetched_once_through_pip(bench: Bench, index: Path, tmp_path
     assert "demo" in again.json["patches"][0]["offline"]
 
 
+def test_one_release_is_kept_once_however_it_is_spelled(bench: Bench, index: Path, tmp_path: Path) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        make_wheel(index, "demo", version, RELEASES["1.0"])
+    bench.patch("fix", EDIT, requirement="demo>=1,<2")
+    kept = tmp_path / "cache" / "wheels"
+    assert bench.json("port", "fix", "--to", "1.1", "--from", "1").status == 0
+    assert bench.json("port", "fix", "--to", "1.99").status == 5
+    assert sorted(path.name for path in (kept / "demo").iterdir()) == ["1.0.0", "1.1.0"]
+    assert [path.name for path in kept.iterdir()] == ["demo"]
+    for path in index.iterdir():
+        path.unlink()
+    assert bench.json("port", "fix", "--to", "1.1.0.0", "--from", "1.0", "--offline").status == 0
+    assert list(states(bench.json("matrix", "fix", "--offline"))) == ["1.1.0", "1.0.0"]
+
+
 def test_a_release_without_a_wheel_is_no_finding(bench: Bench, index: Path, tmp_path: Path) -> None:
     make_wheel(index, "demo", "1.0", RELEASES["1.0"])
     # What the index lists and pip does not give: a wheel for another machine.
@@ -363,6 +378,14 @@ def test_an_upgrade_out_of_the_requirement_is_refused_although_it_fits(applied: 
     run = applied.json("matrix", "--upgrade", "demo==3.0", "--offline")
     assert [p["state"] for p in run.json["patches"]] == ["refused"]
     assert run.status == 1
+    assert "see: patchkit port fix --to 3.0" in applied("matrix", "--upgrade", "demo==3.0", "--offline").out
+
+
+def test_what_to_do_next_is_named(bench: Bench, cached: Path) -> None:
+    path = bench.patch("fix", EDIT, requirement="demo>=1.1,<2")
+    said = " ".join(bench("matrix", "fix", "--offline").out.split())
+    assert f"to take it: `requirement` in [target] of {path}" in said
+    assert "to carry it to 2.0: `patchkit port fix --to 2.0`" in said
 
 
 def test_an_upgrade_is_judged_with_the_other_patches_laid_on(applied: Bench, tmp_path: Path) -> None:

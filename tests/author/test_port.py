@@ -240,6 +240,14 @@ def test_a_changed_line_is_shown_side_by_side_and_left_to_a_person(porter: Porte
     assert "-        result = self.work(job, size)" in text.out
     assert "+        result = self.work(job, size, fast=True)" in text.out
     assert "a person must decide" in text.out
+    said = " ".join(text.out.split())
+    assert "- 1.0 from line 13, + 2.0 from line 13:" in said
+    assert f"next: in {path}, write what edit 1 (line " in said
+    assert 'a further one with `versions = ">=2.0"`' in said
+    assert said.endswith("Then: `patchkit matrix fix`")
+    assert "nothing was written" not in said
+    text = porter.bench("port", "fix", "--to", "2.0", "--offline", "--write")
+    assert "for the patch file; nothing was written" in text.out
 
 
 def test_lines_that_stand_there_once_more_are_told_apart_only_by_their_neighbours(porter: Porter) -> None:
@@ -282,6 +290,17 @@ def test_text_that_uses_a_name_that_is_gone_is_doubted(porter: Porter) -> None:
     run = porter()
     assert run.status == 0
     assert run.json["parts"][0]["cautions"] == ["its text uses os, sep, which this file does not have any more"]
+
+
+def test_a_name_that_is_gone_counts_in_an_f_string_as_well(porter: Porter) -> None:
+    porter.patch(EDIT.replace("size + 1", "f'{os.sep}'"))
+    old = OLD.replace("self.check(job)", "self.check(job, os.sep)")
+    porter.release("1.0", {"demo/core.py": old})
+    porter.release("2.0", {"demo/core.py": old.replace("import os\n", "").replace("os.sep", "'/'")})
+    run = porter()
+    assert (run.status, run.json["parts"][0]["code"]) == (1, "doubtful")
+    porter.patch(EDIT.replace("size + 1", "'os.sep'"))
+    assert porter().status == 0
 
 
 def test_a_syntax_edit_stays_one_in_a_method_with_another_name(porter: Porter) -> None:
@@ -432,3 +451,185 @@ def test_a_run_is_carried_only_where_it_can_be_no_other() -> None:
     assert (same.first, same.why) == (4, "the same lines, number 2 of 2 before and now")
     assert isinstance(Alignment(old, ["x = 1\n"]).run(1, 2), str), "the only one left, with no neighbour to tell which"
     assert isinstance(Alignment(old, ["a()\n", "x = 2\n", "b()\n", "x = 1\n", "c()\n"]).run(1, 2), str)
+
+
+def test_an_anchor_that_stands_there_in_another_layout_is_named_as_such(porter: Porter) -> None:
+    find = "ALL = ('one', 'two', 'three')"
+    porter.release("1.0", {"demo/core.py": f"{find}\nALL = ALL\n"})
+    porter.patch(f'[[edit]]\nfile = "demo/core.py"\nfind = "{find}\\n"\nreplace = "ALL = ()\\n"\n')
+    laid = 'ALL = (\n    "one",\n    "two",\n    "three",\n)\n'
+    porter.release("2.0", {"demo/core.py": f"x = 1\n{laid}y = 2\n{laid}"})
+    run = porter()
+    assert (run.status, run.json["state"]) == (1, "decide")
+    where = "the same code, laid out otherwise: line {} of demo/core.py in 2.0"
+    assert run.json["parts"][0]["candidates"] == [where.format(2), where.format(8)]
+
+
+def test_where_new_edits_begin_is_said_only_where_there_are_some(porter: Porter) -> None:
+    porter.patch()
+    porter.release("2.0", {"demo/core.py": "# new\n" + OLD})
+    words = ("port", "fix", "--to", "2.0", "--offline")
+    assert "the new edits begin" not in porter.bench(*words).out
+    porter.release("2.0", {"demo/core.py": OLD.replace("        self.done += 1\n", "        self.count(1)\n")})
+    assert "the new edits begin" in porter.bench(*words).out
+
+
+# --- what stands in a literal is no layout
+
+
+TABLE = 'UNITS = (\n    " kB",\n    " MB",\n    " GB",\n)\n\n\ndef show(n):\n    return n\n'
+
+
+def test_blanks_within_a_string_are_no_layout(porter: Porter) -> None:
+    """As in humanize 4.16: the blank went from the suffixes to where they are used."""
+    porter.release("1.0", {"demo/core.py": TABLE})
+    path = porter.patch('[[edit]]\nfile = "demo/core.py"\nfind = \'" kB"\'\nreplace = \'" KB"\'\n')
+    before = path.read_bytes()
+    for new in (TABLE.replace('" ', '"'), TABLE.replace('" kB"', '"  kB"'), TABLE.replace('" kB"', '" KB"')):
+        porter.release("2.0", {"demo/core.py": new})
+        run = porter("--write")
+        assert (run.status, run.json["state"], run.json["written"]) == (1, "decide", None), new
+    assert path.read_bytes() == before
+    # Laid out anew, with quotes of the other kind, it is the same string.
+    for new in (TABLE.replace("    ", ""), TABLE.replace("\n    ", "\n        ")):
+        porter.release("2.0", {"demo/core.py": new})
+        run = porter()
+        assert (run.status, run.json["parts"][0]["state"]) == (0, "fits")
+
+
+TEXT = '''\
+def usage(name):
+    size = 1
+    text = """
+    Call it so:
+        run(size)
+    """
+    tail = "a \\
+        b"
+    call(
+        text,
+        name, tail
+    )
+    return text
+'''
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("        run(size)", "        run(size, 1)"),  # in a string: what it says
+        ("    call(\n        text,\n        name, tail\n    )", "    call(\n        text, name, tail, 1\n    )"),
+        ('        b"', '        c"'),
+    ],
+)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        run(size)", "    run(size)"),  # another text, stripped the same
+        ("        run(size)", "        run(size) "),
+        ('        b"', '    b"'),
+        ("        text,\n        name, tail\n", "        text, name, tail,\n"),  # the same code
+        ("call(\n        text,", "call((\n        text,),"),
+        ("        text,\n        name, tail\n", "        text,  # new\n        name, tail\n"),
+        ("    call(\n        text,\n        name, tail\n    )", "    call(\n  text,\n  name,\n  tail\n )"),
+        ("    return text", "\treturn text"),
+    ],
+)
+def test_a_literal_is_carried_as_it_stands_or_not_at_all(
+    porter: Porter, line: str, other: str, old: str, new: str
+) -> None:
+    """Whatever became of another line, the result says what the new release says, with the change and nothing else."""
+    import ast
+
+    porter.release("1.0", {"demo/core.py": TEXT})
+    # Anchored at the whole function: no release but the old one fits as it is, and the change must be carried.
+    texts = _toml(TEXT), _toml(TEXT.replace(line, other))
+    porter.patch(f'[[edit]]\nfile = "demo/core.py"\nfind = """{texts[0]}"""\nreplace = """{texts[1]}"""\n')
+    there = TEXT.replace(old, new)
+    if "\t" in there:
+        there = there.replace("    ", "\t")
+    porter.release("2.0", {"demo/core.py": there})
+    run = porter("--write")
+    if run.status == 1:
+        assert run.json["state"] == "decide"
+        return
+    result = porter.result("2.0", {"demo/core.py": there})
+    wanted = ast.dump(ast.parse(there))
+    # The change, made on the syntax tree of the new release by hand.
+    for was, becomes in (("run(size)", "run(size, 1)"), ("b'", "c'")):
+        if was.rstrip("'") in line.strip() and "call" not in line:
+            wanted = wanted.replace(was, becomes)
+    if "call" in line:
+        one = ast.dump(ast.parse("tail", mode="eval").body)
+        wanted = wanted.replace(f"{one}], keywords", f"{one}, {ast.dump(ast.Constant(1))}], keywords")
+    assert ast.dump(ast.parse(result)) == wanted
+
+
+def _toml(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def test_a_renamed_name_that_the_text_speaks_of_in_a_string_is_for_a_person(porter: Porter) -> None:
+    """The name in an f-string would be gone, that in a message wrong; neither is in the code that was renamed."""
+    porter.patch(EDIT.replace("size + 1)", 'size + 1, f"{size}")'))
+    porter.release("2.0", {"demo/core.py": OLD.replace("size", "length")})
+    run = porter()
+    assert (run.status, run.json["state"]) == (1, "decide")
+    porter.patch(EDIT.replace("self.work(job, size + 1)", "self.work(job, 2)"))
+    assert porter().status == 0
+
+
+def test_code_that_went_into_another_block_is_for_a_person(porter: Porter) -> None:
+    old = "def run(job):\n    first(job)\n    if job:\n        second(job)\n    third(job)\n    return job\n"
+    lines = "        second(job)\n    third(job)\n"
+    porter.release("1.0", {"demo/core.py": old})
+    porter.patch(
+        f'[[edit]]\nfile = "demo/core.py"\nfind = """{lines}    return job"""\nreplace = """{lines}    go()"""'
+    )
+    # The neighbours are as they were, but for their depth.
+    porter.release(
+        "2.0", {"demo/core.py": old.replace("    third(job)\n    return", "        third(job)\n        return")}
+    )
+    run = porter()
+    assert (run.status, run.json["state"]) in ((0, "ported"), (1, "decide"))
+    porter.patch(
+        '[[edit]]\nfile = "demo/core.py"\n'
+        f'find = """{lines}"""\nreplace = """        second(job)\n    between(job)\n    third(job)\n"""'
+    )
+    run = porter()
+    assert (run.status, run.json["state"]) == (1, "decide")
+
+
+def test_tokens_are_equal_only_where_the_code_is() -> None:
+    import ast
+
+    from patchkit.author.tokens import code_of
+
+    def tokens(text: str) -> list[str]:
+        return code_of(text, True).between(0, text.count("\n") + 1)
+
+    same = [
+        ("f(a, b)\n", "f(\n    a,\n    b,\n)\n"),
+        ("x = ['a', 'b']\n", 'x = ["a",\n     "b",]\n'),
+        ("x = {1: 2}\n", "x = {1: 2,}\n"),
+        ("x = (a, b)\n", "x = (a, b,)\n"),
+        ("if a:\n    b\nc\n", "if a:\n  b\n\nc\n"),
+    ]
+    other = [
+        ("x = (a)\n", "x = (a,)\n"),
+        ("x[a]\n", "x[a,]\n"),
+        ("x = ' a'\n", "x = 'a'\n"),
+        ("x = 'a'\n", "x = b'a'\n"),
+        ("x = f' {a}'\n", "x = f'{a}'\n"),
+        ("x = '''a\n b'''\n", "x = '''a\n  b'''\n"),
+        ("x = 'a b'\n", "x = 'a' 'b'\n"),
+        ("a\n(b)\n", "a(b)\n"),
+        ("if a:\n    b\nc\n", "if a:\n    b\n    c\n"),
+        ("for a in (b,): pass\n", "for a in (b): pass\n"),
+        ("a = b\nc = d\n", "a = b; c = d\n"),
+    ]
+    for one, two in same:
+        assert ast.dump(ast.parse(one)) == ast.dump(ast.parse(two))
+        assert tokens(one) == tokens(two), (one, two)
+    for one, two in other:
+        assert tokens(one) != tokens(two), (one, two)

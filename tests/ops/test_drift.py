@@ -16,6 +16,7 @@ from patchkit.errors import SiteError
 TAINT = (
     "demo/core.py is not as installed (RECORD's hash), and patchkit did not write it: "
     "`pip install --target {site} --upgrade --no-deps --no-cache-dir demo==1.0` brings it back; "
+    "`patchkit create NAME demo` keeps the edit as a patch; "
     "`patchkit apply p --fetch` finds out whether only the ledger was lost"
 )
 
@@ -92,7 +93,7 @@ def test_what_another_patch_made_of_a_file_is_no_taint(bench: Bench) -> None:
         "modified",
         "demo/core.py was edited since patchkit wrote it for another patch: see `patchkit diff`; "
         f"`pip install --target {bench.site} --upgrade --no-deps --no-cache-dir demo==1.0` "
-        "brings the release's bytes back",
+        "brings the release's bytes back, `patchkit create NAME demo` keeps the edit as a patch",
     )
 
 

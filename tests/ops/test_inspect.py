@@ -217,7 +217,12 @@ def test_diff(bench: Bench) -> None:
     bench.patch("double", DOUBLE)
     bench.patch("util", UTIL_X)
     bench.patch("adds", '[[add]]\nfile = "demo/extra.py"\ncontent = "E = 1\\n"\n')
-    assert bench("diff") == (0, "", "no patch is applied: there is nothing to compare\n")
+    assert bench("diff") == (
+        0,
+        "",
+        "no patch is applied: there is nothing to compare\n"
+        "a hand edit of a distribution shows with `patchkit create NAME DIST --dry-run`\n",
+    )
     bench("apply", "double", "util", "adds")
     assert bench("diff", "util").out == (
         "--- a/demo/util.py\n+++ b/demo/util.py\n@@ -1,3 +1,3 @@\n-X = 1\r\n+X = 10\r\n Y = 2\r\n Z = 3\r\n"

@@ -117,7 +117,10 @@ def test_another_version(filled: Site) -> None:
 
 def test_the_hint_without_otherwise(filled: Site) -> None:
     hint = _refusal(Target(requirement="jax<0.10"), filled).hint
-    assert hint == "install jax<0.10, or look for a patch that is for 0.10.1"
+    assert hint == (
+        "install jax<0.10, or a patch for 0.10.1: `patchkit port NAME --to 0.10.1` carries this one there, "
+        "`patchkit matrix NAME` shows where it fits"
+    )
 
 
 def test_a_version_that_is_none(filled: Site) -> None:

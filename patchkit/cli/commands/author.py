@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 from patchkit.errors import UsageError
 
@@ -22,6 +22,9 @@ def configure_create(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--from", metavar="DIR", dest="folder", help="a scratch copy that `edit` made; default: the site itself"
     )
+    parser.add_argument(
+        "--only", metavar="PATTERN", action="append", default=[], help="only such paths, such as 'click/c*.py'"
+    )
     parser.add_argument("--summary", metavar="TEXT", help="one line on what the patch does")
     parser.add_argument("--link", metavar="URL", action="append", default=[], help="an issue or pull request")
     parser.add_argument(
@@ -31,6 +34,7 @@ def configure_create(parser: ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
 
 
+@same_site
 def run_create(arguments: Namespace) -> int:
     """Make a patch of a hand edit."""
     from patchkit.author.create import create
@@ -43,6 +47,7 @@ def run_create(arguments: Namespace) -> int:
         arguments.dist,
         path=_path(arguments),
         folder=arguments.folder,
+        only=arguments.only,
         summary=arguments.summary,
         links=arguments.link,
         syntax=arguments.syntax,
@@ -61,11 +66,20 @@ def run_create(arguments: Namespace) -> int:
             output.line(f"  {change.path}")
         for path, _ in made.gathered.added:
             output.line(f"  {path}  (new file)")
-        output.line("proved: the pristine files with the patch are, byte for byte, the edited ones")
-        way = f"it counts as applied; `patchkit revert {made.patch.name}` takes it back"
-        output.line(way if made.recorded else f"next: patchkit apply {shown(made.path)}")
+        of_them = ", of the files in it" if made.left else ""
+        output.line(f"proved: the pristine files with the patch are, byte for byte, the edited ones{of_them}")
+        if made.recorded:
+            output.line(told(arguments, f"it counts as applied; `patchkit revert {made.patch.name}` takes it back"))
+        else:
+            output.line(_next(arguments, f"patchkit apply {_typed(made.path)}"))
     for path, reason in made.left:
         output.note(f"left out: {path} {reason}")
+    for pattern in made.idle:
+        output.note(f"--only {pattern}: nothing that differs fits it")
+    if made.lost:
+        output.note(f"not carried over from the patch as it was: {', '.join(made.lost)}")
+    for note in made.notes:
+        output.note(told(arguments, note))
     output.json(
         ok=True,
         site=site_json(site),
@@ -75,6 +89,8 @@ def run_create(arguments: Namespace) -> int:
         edits=edits,
         files=files,
         left=[{"path": path, "reason": reason} for path, reason in made.left],
+        lost=list(made.lost),
+        notes=list(made.notes),
         originals=list(made.originals),
         patch=text,
     )
@@ -87,6 +103,7 @@ def configure_edit(parser: ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", nargs="?", help="where to; default: DIST-VERSION here")
 
 
+@same_site
 def run_edit(arguments: Namespace) -> int:
     """Make a scratch copy."""
     from patchkit.author.scratch import scratch_copy
@@ -95,7 +112,9 @@ def run_edit(arguments: Namespace) -> int:
     site = site_of(arguments)
     copy = scratch_copy(site, arguments.dist, arguments.folder, notice=output.note, progress=output.status)
     output.line(f"{copy.folder}: {copy.files} files of {copy.distribution} {copy.version}, as installed")
-    output.line(f"edit them, then: patchkit create NAME {copy.distribution} --from {copy.folder}")
+    output.line(
+        told(arguments, f"edit them, then: patchkit create NAME {copy.distribution} --from {_typed(copy.folder)}")
+    )
     output.json(ok=True, site=site_json(site), **copy._asdict())
     return 0
 
@@ -107,6 +126,7 @@ def configure_new(parser: ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
 
 
+@same_site
 def run_new(arguments: Namespace) -> int:
     """Write a patch file to start from."""
     from patchkit.author.template import new_patch
@@ -114,10 +134,13 @@ def run_new(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     path = _path(arguments)
-    requirement = new_patch(site, arguments.name, arguments.dist, path, overwrite=arguments.overwrite)
+    requirement, notes = new_patch(site, arguments.name, arguments.dist, path, overwrite=arguments.overwrite)
     output.line(f"{output.paint('created', 'green')} {output.paint(shown(path), 'bold')}  ({requirement})")
-    output.line(f"fill it in, then: patchkit lint {arguments.name}; patchkit apply {arguments.name} --dry-run --diff")
-    output.json(ok=True, path=path, requirement=requirement)
+    file = _typed(path)
+    output.line(told(arguments, f"fill it in, then: patchkit lint {file}; patchkit apply {file} --dry-run --diff"))
+    for note in notes:
+        output.note(note)
+    output.json(ok=True, path=path, requirement=requirement, notes=notes)
     return 0
 
 
@@ -138,6 +161,7 @@ def configure_import(parser: ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
 
 
+@same_site
 def run_import(arguments: Namespace) -> int:
     """Make a patch of a unified diff."""
     from patchkit.author.importing import import_diff
@@ -167,9 +191,9 @@ def run_import(arguments: Namespace) -> int:
         output.line(f"{output.paint('created', 'green')} {output.paint(shown(made.path), 'bold')}: {_size(made.patch)}")
         for path in files:
             output.line(f"  {path}")
-        output.line(
-            f"each of {made.hunks} hunks has its one place; next: patchkit apply {arguments.name} --dry-run --diff"
-        )
+        many = made.hunks != 1
+        output.line(f"{f'each of {made.hunks} hunks' if many else 'the one hunk'} in it has its one place")
+        output.line(_next(arguments, f"patchkit apply {_typed(made.path)} --dry-run --diff"))
     for path, reason in made.left:
         output.note(f"left out: {path} {reason}")
     output.json(
@@ -211,6 +235,7 @@ def configure_export(parser: ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", dest="target", help="where to; default: standard output")
 
 
+@same_site
 def run_export(arguments: Namespace) -> int:
     """Print a patch as a unified diff."""
     from patchkit.author.exporting import export
@@ -223,7 +248,7 @@ def run_export(arguments: Namespace) -> int:
         site, catalog_of(arguments).load(arguments.name), prefix=prefix, notice=output.note, progress=output.status
     )
     if arguments.target is not None:
-        save(arguments.target, made.data)
+        save(arguments.target, made.data, hint="name a file in a folder that is there")
         output.line(f"{shown(arguments.target)}: {len(made.files)} files, from {made.distribution} {made.version}")
     elif not output.json_mode:
         output.diff(made.data.decode("utf-8", "surrogateescape"))
@@ -251,6 +276,18 @@ def shown(path: str) -> str:
     """A path as it is best typed from here."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
+
+
+def _typed(path: str) -> str:
+    """A path as a word of a command."""
+    import shlex
+
+    return shlex.quote(shown(path))
+
+
+def _next(arguments: Namespace, command: str) -> str:
+    """The line that says what to type next."""
+    return told(arguments, f"next: {command}")
 
 
 def _path(arguments: Namespace) -> str:

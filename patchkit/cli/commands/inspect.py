@@ -175,6 +175,7 @@ def run_diff(arguments: Namespace) -> int:
     several = len({item.site for item in found}) > 1
     if not any(workspace.ledger.patches for workspace in homes.all()):
         output.note("no patch is applied: there is nothing to compare")
+        output.note("a hand edit of a distribution shows with `patchkit create NAME DIST --dry-run`")
     elif not found:
         output.note("no file differs from what was installed")
     for item in found:

@@ -144,6 +144,9 @@ def _requirement(output: Output, column: Column) -> None:
     else:
         output.line(f"  requirement now: {current}")
         output.line(f"         proposed: {output.paint(proposal or '', 'bold')}")
+        output.paragraph(
+            f"to take it: `requirement` in [target] of {column.patch.path or column.patch.name}", 2, hanging=2
+        )
     newest = column.fits[0].version
     notes = []
     if proposed.open_end:
@@ -153,8 +156,16 @@ def _requirement(output: Output, column: Column) -> None:
         notes.append(f"it fits {', '.join(proposed.left_out)} as well, before releases that it does not fit")
     if proposed.untried:
         notes.append(f"not tried, within the proposed range: {_few(proposed.untried)}")
+    newer = [v.version for v in column.verdicts[: column.verdicts.index(column.fits[0])] if v.state in _PORTABLE]
+    failing = newer[-1:] or [v.version for v in column.failing if v.state in _PORTABLE][:1]
+    if failing:
+        notes.append(f"to carry it to {failing[0]}: `patchkit port {column.patch.name} --to {failing[0]}`")
     for note in notes:
         output.paragraph(note, 2, hanging=2)
+
+
+_PORTABLE = ("fails", "no-edits")
+"""The states of a release that `port` may help with."""
 
 
 def _few(names: Sequence[str], most: int = 6) -> str:
@@ -265,13 +276,13 @@ def _upgrade(arguments: Namespace) -> int:
         words = _words(patch.verdict)
         if patch.state == "refused":
             words = ["its edits fit, but its requirement does not admit the release", *words]
-            words.append(" ".join(patch.otherwise.split()) if patch.otherwise else "widen it, if it still makes sense")
+            words.append(" ".join(patch.otherwise.split()) if patch.otherwise else "widen it, if it still makes sense:")
         if patch.source is None:
             words.append("judged by the ledger's copy of the patch")
         output.line(f"  {patch.name.ljust(width)}  {output.paint(patch.state, style)}")
         for text in words:
             output.paragraph(text, width + 4, hanging=2)
-        if patch.state == "needs-port":
+        if patch.state == "needs-port" or (patch.state == "refused" and not patch.otherwise):
             output.line(f"{' ' * (width + 4)}see: patchkit port {patch.name} --to {found.version}")
     output.json(
         ok=found.ok,

@@ -77,7 +77,7 @@ def run_port(arguments: Namespace) -> int:
     output.clear_status()
     written = None
     diff = _diff(patch, found)
-    _show(output, found, diff)
+    _show(output, found, diff, write=arguments.write)
     if found.data is not None and patch.path is not None:
         if arguments.write:
             _write(patch.path, found.data)
@@ -138,7 +138,7 @@ def _diff(patch: Patch, found: Port) -> str:
     return "" if found.data is None else unified(f"{patch.name}.toml", patch.data, found.data)
 
 
-def _show(output: Output, found: Port, diff: str) -> None:
+def _show(output: Output, found: Port, diff: str, *, write: bool) -> None:
     name = found.patch.target.name
     output.line(
         f"{output.paint(found.patch.name, 'bold')}: from {name} {found.old_version} to {name} {found.new_version}"
@@ -146,7 +146,7 @@ def _show(output: Output, found: Port, diff: str) -> None:
     if found.state == "upstreamed":
         output.line(f"  {name} {found.new_version} has the change itself: there is nothing to port")
     for part in found.parts:
-        _show_part(output, part)
+        _show_part(output, part, found)
     if found.problem is not None:
         output.line(output.paint("not proposed:", "red"))
         for line in found.problem.split("\n"):
@@ -154,7 +154,9 @@ def _show(output: Output, found: Port, diff: str) -> None:
     if found.state == "fits":
         output.line("every edit fits as it is, and the requirement admits the release: there is nothing to port")
     elif found.state == "decide":
-        output.line("a person must decide; nothing is proposed for the patch file")
+        done = "; nothing was written" if write else ""
+        output.line(f"a person must decide; nothing is proposed for the patch file{done}")
+        _show_next(output, found)
     if found.data is not None:
         output.line()
         output.diff(diff)
@@ -163,15 +165,32 @@ def _show(output: Output, found: Port, diff: str) -> None:
             + ("" if found.requirement is None else f"; the requirement is {found.requirement} now")
             + ". A proposal: look at the new place, where a line that looks like the old one may do another thing."
         )
-        output.paragraph(
-            "where the new edits begin is told by the releases in the cache; for the others in between: "
-            f"`patchkit matrix {found.patch.name}`, once it is written"
-        )
+        if any(part.since is not None for part in found.parts):
+            output.paragraph(
+                "where the new edits begin is told by the releases in the cache; for the others in between: "
+                f"`patchkit matrix {found.patch.name}`, once it is written"
+            )
 
 
-def _show_part(output: Output, part: Part) -> None:
+def _show_next(output: Output, found: Port) -> None:
+    """What a person who must decide does next."""
+    from patchkit.author.relax import from_on
+
+    undecided = [part for part in found.parts if part.state == "decide"]
+    parts = ", ".join(f"{part.table} {part.index}" for part in undecided) or "it"
+    lines = [str(part.line) for part in undecided if part.line is not None]
+    where = f" (line {', '.join(lines)})" if lines else ""
+    output.paragraph(
+        f"next: in {found.patch.path or found.patch.name}, write what {parts}{where} is to be on "
+        f'{found.new_version}, as a further one with `versions = "{from_on(found.new_version, found.old_version)}"`, '
+        "or say with [[upstreamed]] that the release has the change. Then: "
+        f"`patchkit matrix {found.patch.name}`"
+    )
+
+
+def _show_part(output: Output, part: Part, found: Port) -> None:
     lines = ""
-    if part.old_line is not None and part.new_line is not None:
+    if part.old_line is not None and part.new_line is not None and part.state != "decide":
         lines = f", line {part.old_line} -> {part.new_line}"
     state = output.paint(part.state, _STYLES[part.state])
     output.line(f"  {part.table} {part.index}: {state}  {part.path or ''}{lines}")
@@ -182,6 +201,9 @@ def _show_part(output: Output, part: Part) -> None:
     for caution in part.cautions:
         output.paragraph(f"{output.paint('look', 'yellow')}: {caution}", 6, hanging=2)
     if part.old_lines or part.new_lines:
+        if part.state == "decide":
+            was, now = (f"{version} from line" for version in (found.old_version, found.new_version))
+            output.line(f"      - {was} {part.old_line}, + {now} {part.new_line}:")
         for line in _compared(part):
             output.line(f"      {line}")
     for line in part.candidates:
