@@ -249,10 +249,8 @@ def test_two_added_files_that_differ_in_case_are_refused_where_case_does_not_cou
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second finds the first in its place; nothing stays."""
-    bench.patch(
-        "both",
-        '[[add]]\nfile = "demo/New.py"\ncontent = "A = 1\\n"\n[[add]]\nfile = "demo/new.py"\ncontent = "B = 1\\n"\n',
-    )
+    bench.patch("first", '[[add]]\nfile = "demo/New.py"\ncontent = "A = 1\\n"\n')
+    bench.patch("second", '[[add]]\nfile = "demo/new.py"\ncontent = "B = 1\\n"\n')
     real = {name: getattr(os, name) for name in ("lstat", "stat", "replace", "unlink", "open")}
 
     def folded(path: object) -> object:
@@ -264,7 +262,7 @@ def test_two_added_files_that_differ_in_case_are_refused_where_case_does_not_cou
         )
     monkeypatch.setattr(os, "replace", lambda source, target: real["replace"](folded(source), folded(target)))
     monkeypatch.setattr(os.path, "lexists", lambda path: _there(real["lstat"], folded(path)))
-    run = bench.json("apply", "both")
+    run = bench.json("apply", "first", "second")
     assert (run.status, run.error["code"]) == (5, "changed")
     assert "exists already" in run.error["message"]
     assert bench.pristine()
