@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY = 3 << 30
 #: No measure of speed: some take five on a machine with nothing else to do; without their bounds, an hour or for ever.
-PROCESSOR_SECONDS = 200
+PROCESSOR_SECONDS = int(os.environ.get("PATCHKIT_TEST_PROCESSOR_SECONDS", "200"))
 
 
 def bounded(*arguments: str, cwd: Path, seconds: float = 600) -> subprocess.CompletedProcess[str]:
