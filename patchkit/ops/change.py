@@ -376,6 +376,10 @@ def _file_change(
     ours = entry is not None and current is not None and digest(current) == entry.after.sha256
     if ours or current in (pristine, target):
         return change
+    if os.path.islink(absolute):
+        from patchkit.ops.witness import refuse_foreign_link
+
+        refuse_foreign_link(workspace, absolute)
     if keep_hand_edits and entry is not None and current is not None:
         try:
             return change._replace(target=_around_hand_edits(workspace, change), kept=True, mtime_ns=None)

@@ -281,3 +281,22 @@ def _hash(path: str, algorithm: str) -> str | None:
     except (OSError, ValueError):
         return None
     return state.hexdigest()
+
+
+def refuse_foreign_link(workspace: Workspace, absolute: str) -> None:
+    """Refuse to show, merge or copy what lies outside of the site behind a link that somebody put in a file's place.
+
+    Raises:
+        SiteError: ``leads-out``.
+    """
+    from patchkit.site.taint import uv_cache
+
+    real = os.path.realpath(absolute)
+    inside = (*workspace.site.paths, workspace.site.home, uv_cache())
+    if not any(real.startswith(os.path.join(os.path.realpath(root), "")) for root in inside):
+        raise SiteError(
+            f"{absolute}: is a link to {real} by now, which is no file of this site",
+            code="leads-out",
+            hint=f"remove the link (rm {absolute}) and install the distribution again, then `patchkit sync`",
+            details={"path": absolute},
+        )

@@ -55,6 +55,9 @@ class Taints:
             return None
         if stat.S_ISLNK(own.st_mode):
             source = os.path.realpath(absolute)
+            if self._installer == "pip":  # makes no links: somebody put it there, and what it leads to is theirs
+                cure = f"`{self._distribution.reinstall}` puts a file in its place"
+                return Taint(source, f"it is a link to {source}, which pip did not make", cure)
             return Taint(source, f"it is a link to {source}, which was written to", self._cure(source, linked=True))
         found = self._cached(path, absolute, own) if self._installer == "uv" else None
         if found is not None:
@@ -95,8 +98,9 @@ class Taints:
         if self._installer == "pip" and source is None:
             return f"`{one.reinstall}` gives this environment files of its own; the twin is to be mended for itself"
         if self._installer != "uv":
-            what = "the cache that it was linked from" if source is None else source
-            return f"mend or empty {what}, then `{one.reinstall}`"
+            if source is not None:
+                return f"see what {source} is and who wrote to it, then `{one.reinstall}`"
+            return f"mend or empty the cache that it was linked from, then `{one.reinstall}`"
         # Once the cache is clean there is no reason to pass it by, and uv cannot link out of one that it throws away.
         again = reinstalling(one.site, one.home, one.name, one.version, cached=True)
         where = ""

@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.bench import CORE, UTIL, Bench
@@ -339,3 +340,21 @@ def test_an_edit_that_touches_what_we_wrote_is_inside(make_bench: Callable[..., 
     run = bench.json("revert", "p")
     assert (run.status, run.error["code"]) == (5, "hand-edit-inside")
     assert bench.read("demo/core.py") == f"timeout = {now}\n".encode()
+
+
+@pytest.mark.parametrize("options", [(), ("--force",)])
+def test_what_a_link_out_of_the_site_leads_to_is_neither_shown_nor_copied(
+    bench: Bench, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    bench.patch("one", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "2 * x"\n')
+    assert bench("apply", "one").status == 0
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret\n")
+    (bench.site / "demo" / "core.py").unlink()
+    (bench.site / "demo" / "core.py").symlink_to(secret)
+    done = bench("revert", "one", *options)
+    assert done.status == 5
+    assert "is a link to" in done.err
+    assert "the secret" not in done.out + done.err
+    assert list((bench.site / ".patchkit").glob("discarded-*")) == []
+    assert secret.read_text() == "the secret\n"
