@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from patchkit.author.beside import save_patch
 from patchkit.author.derive import TextEdit, derive
 from patchkit.author.document import Draft, render
 from patchkit.author.gather import Changed, Choice, Gathered, in_folder, in_site
 from patchkit.author.original import Originals
 from patchkit.author.proof import Before, not_expressible, prove
-from patchkit.author.save import check_free, save
+from patchkit.author.save import check_free
 from patchkit.edit.lay import PYTHON
 from patchkit.edit.outline import Outline
 from patchkit.edit.parse import PARSE_ERRORS, Parse
@@ -66,6 +67,7 @@ def create(
     syntax: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
+    head: str = "",
     notice: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> Created:
@@ -86,6 +88,7 @@ def create(
         syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing and record nothing.
         overwrite: Replace a file at ``path``.
+        head: What the file begins with (:func:`patchkit.author.beside.first_line`).
         notice: Told of an interrupted command that was mended, and of a lock that is waited for.
         progress: Told of downloads.
 
@@ -125,6 +128,7 @@ def create(
             "when it is needed.\n",
             links=[*(old.links if old is not None else ()), *links],
             syntax=syntax,
+            head=head,
         )
         recorded = folder is None and not dry_run
         notes: Sequence[str] = ()
@@ -133,7 +137,7 @@ def create(
             patch = patch._replace(path=os.path.abspath(path))
             apply_patches(workspace, [patch], dry_run=True)  # what would refuse it does so before it is saved
         if not dry_run:
-            save(path, patch.data)
+            save_patch(path, patch.data, notice)
         if recorded:
             notes = apply_patches(workspace, [patch], command="create").notes
         lost = [] if old is None else _lost(old, patch)
@@ -237,6 +241,7 @@ def compose(
     links: Sequence[str] = (),
     syntax: bool = False,
     description: str = "",
+    head: str = "",
 ) -> Patch:
     """The patch of the gathered changes, proved to give them byte for byte.
 
@@ -288,6 +293,7 @@ def compose(
             adds=[(path, data.decode("utf-8")) for path, data in gathered.added],
             after=sorted({name for change in gathered.changed for name in change.stacked}),
             links=list(dict.fromkeys(links)),
+            head=head,
         )
         try:
             patch = parse_patch(render(draft), f"{name}.toml")

@@ -11,7 +11,10 @@ from patchkit.tuples import NamedTuple
 
 
 class Draft(NamedTuple):
-    """A patch to be written: ``edits`` by file, ``adds`` as (path, content), ``after`` as in ``[target]``."""
+    """A patch to be written: ``edits`` by file, ``adds`` as (path, content), ``after`` as in ``[target]``.
+
+    ``head`` stands before all else: comments, each with its newline.
+    """
 
     name: str
     summary: str
@@ -21,6 +24,7 @@ class Draft(NamedTuple):
     after: Sequence[str] = ()
     links: Sequence[str] = ()
     description: str = ""
+    head: str = ""
 
 
 def render(draft: Draft) -> bytes:
@@ -48,7 +52,7 @@ def render(draft: Draft) -> bytes:
         out += ["delete = true"] if edit.action == "delete" else _assigned(edit.action, edit.text, files[0])
     for path, content in draft.adds:
         out += ["", "[[add]]", *_assigned("file", path), *_assigned("content", content, path)]
-    return ("\n".join(out) + "\n").encode("utf-8")
+    return (draft.head + "\n".join(out) + "\n").encode("utf-8")
 
 
 def _grouped(edits: Mapping[str, Sequence[TextEdit]]) -> Iterable[tuple[TextEdit, list[str]]]:

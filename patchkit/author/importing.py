@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from patchkit.author.beside import save_patch
 from patchkit.author.create import compose, installed_plainly
 from patchkit.author.gather import NOT_ASKED, Changed, Gathered
 from patchkit.author.hunks import lines_of
 from patchkit.author.original import Originals
 from patchkit.author.placing import DiffHunk, Mark, Unplaced, place
-from patchkit.author.save import check_free, save
+from patchkit.author.save import check_free
 from patchkit.edit.source import Source, Splice
 from patchkit.errors import PlanError, UsageError
 from patchkit.ops.session import opened
@@ -83,6 +84,7 @@ def import_diff(
     syntax: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
+    head: str = "",
     notice: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> Imported:
@@ -100,6 +102,7 @@ def import_diff(
         syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing.
         overwrite: Replace a file at ``path``.
+        head: What the file begins with (:func:`patchkit.author.beside.first_line`).
         notice: Told of an interrupted command that was mended, and of a pattern that fits nothing.
         progress: Told of downloads.
 
@@ -124,21 +127,22 @@ def import_diff(
             raise _unplaceable(problems, distribution, sum(len(file.hunks) for file in chosen))
         if not gathered.changed and not gathered.added:
             raise _nothing(gathered, distribution)
-        head = diff[: diff.find(b"\n--- ") + 1].decode("utf-8", "replace")
+        mail = diff[: diff.find(b"\n--- ") + 1].decode("utf-8", "replace")
         patch = compose(
             name,
             distribution,
             gathered,
             Grammar(workspace.site),
             place="the diff",
-            summary=summary or _subject(head),
+            summary=summary or _subject(mail),
             description=f"Made of a diff, for {distribution.name} {distribution.version}. "
             "Say here why, and until when it is needed.\n",
             syntax=syntax,
-            links=[*links, *(link for link in dict.fromkeys(_PULL.findall(head)) if link not in links)],
+            head=head,
+            links=[*links, *(link for link in dict.fromkeys(_PULL.findall(mail)) if link not in links)],
         )
     if not dry_run:
-        save(path, patch.data)
+        save_patch(path, patch.data, notice)
     out = {path for path, _ in gathered.left}
     hunks = sum(
         len(file.hunks) for file in chosen if file.path not in out and shipped_path(distribution, file.path) not in out

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from patchkit.author.save import check_free, save
+from patchkit.author.beside import save_patch
+from patchkit.author.save import check_free
 from patchkit.edit.uniqueness import toml_string
 from patchkit.ops.lint import PLACEHOLDER
 
@@ -48,7 +50,16 @@ replace = '''
 """
 
 
-def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -> tuple[str, list[str]]:
+def new_patch(
+    site: Site,
+    name: str,
+    dist: str,
+    path: str,
+    *,
+    overwrite: bool,
+    head: str = "",
+    notice: Callable[[str], None],
+) -> tuple[str, list[str]]:
     """Write a patch file to start from.
 
     Args:
@@ -57,6 +68,8 @@ def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -
         dist: The distribution.
         path: Where to save it.
         overwrite: Replace a file at ``path``.
+        head: What the file begins with (:func:`patchkit.author.beside.first_line`).
+        notice: Told of a schema that was written beside it.
 
     Returns:
         The requirement that it states: the installed version's, if there is one; and what is to be said of the target.
@@ -73,7 +86,7 @@ def new_patch(site: Site, name: str, dist: str, path: str, *, overwrite: bool) -
     text = _TEMPLATE.format(
         name=_quoted(name), requirement=_quoted(requirement), file=_quoted(file), summary=_quoted(PLACEHOLDER)
     )
-    save(path, text.encode("utf-8"))
+    save_patch(path, f"{head}{text}".encode(), notice)
     return requirement, _notes(site, dist, found)
 
 

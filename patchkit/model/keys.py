@@ -77,6 +77,8 @@ class ActionRule(NamedTuple):
 
 
 ANCHORS = ("find", "match")
+CHANGES = ("edit", "add")
+"""The tables that change something; a patch has at least one of them."""
 
 ACTIONS: dict[str, ActionRule] = {
     "replace": ActionRule(),

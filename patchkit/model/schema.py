@@ -1,108 +1,176 @@
 """The JSON Schema of patch files, for editors that complete and check them as they are typed.
 
-It says what :mod:`patchkit.model.keys` says. What needs more than one value to judge (names of files, PEP 440,
-``nth`` against ``count``) only the loader checks.
+It says what :mod:`patchkit.model.keys` says, with the examples of :mod:`patchkit.model.examples`. What needs more than
+one value to judge (PEP 508 to the letter, ``nth`` against ``count``) only the loader checks; what the schema refuses,
+the loader refuses too.
+
+Draft 7, and no word of it that an editor lacks: taplo reads drafts up to that one, with ``dependencies`` and without
+``dependentSchemas``, and shows nothing of a table that has ``allOf``. Rules are written so that an editor's message
+stands at the key that is wrong: no ``oneOf``, whose failure is the whole table's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from patchkit.model.keys import ACTIONS, ANCHORS, EXPECTED, SCHEMA, TABLES, Key, Table
+from patchkit import __version__
+from patchkit.model.examples import examples_of, values_of
+from patchkit.model.keys import ACTIONS, ANCHORS, CHANGES, EXPECTED, SCHEMA, TABLES, Key, Table
 
 Schema = dict[str, Any]
 
+FILE_NAME = "patch.schema.json"
+"""What the schema's file is called that stands beside patch files."""
+LINE = f"#:schema ./{FILE_NAME}"
+"""The first line of a patch file beside it, by which taplo and tombi find it."""
+IDENTITY = "urn:patchkit:patch:"
+"""What ``$id`` begins with, in every schema of patch files that any patchkit writes; the schema's number follows."""
+WRITER = "patchkit "
+"""What ``$comment`` begins with; patchkit's version follows."""
+
+_CONTROLS = r"\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+_PLAIN = r"[^/\\:\u0000-\u001f\u007f]*[^/\\:\u0000-\u001f\u007f. ]"  # a segment of a path
+_SPECIFIER = r"(?:~=|={2,3}|!=|[<>]=?)\s*[^\s,]+"
+PATTERNS = {
+    "line": rf"^(?=.*\S)[^{_CONTROLS}]+$",
+    "prose": rf"^(?:[^{_CONTROLS}]|[\t\n\r])*$",
+    "code": r"\S",
+    "specifier": rf"^[\s,]*{_SPECIFIER}(?:\s*,[\s,]*{_SPECIFIER})*[\s,]*$",
+    "requirement": r"^\s*[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\s*(?:[(<>=!~;].*)?$",
+    "path": (
+        r"^(?!~)(?!\.patchkit(?:/|$))(?![^/]*\.dist-info(?:/|$))(?!(?:.*/)?__pycache__(?:/|$))"
+        rf"(?!.*\.(?:py[cod]|so|dll|dylib)$)(?:{_PLAIN}/)*{_PLAIN}$"
+    ),
+}
+"""The checks of :mod:`patchkit.model.checks` as far as a pattern can say them; none refuses what the check admits."""
+_EXAMPLES = 4
+"""Examples of one key, at most: an editor shows them all."""
+
 
 def patch_schema() -> Schema:
-    """The JSON Schema (draft 2020-12) of a patch file, as JSON values."""
+    """The JSON Schema (draft 7) of a patch file, as JSON values."""
     definitions = {name: _table(table) for name, table in TABLES.items() if name}
-    definitions["edit"] |= {"oneOf": [_action(name) for name in ACTIONS]}
+    definitions["edit"] |= {"anyOf": _each(ACTIONS), "dependencies": _edit_rules()}
     for name in ("precondition", "postcondition"):
-        definitions[name]["oneOf"] = _one_of(ANCHORS)
-    definitions["upstreamed"]["oneOf"] = [
-        {"required": ["versions"], "not": _any_of(("file", *ANCHORS, "scope", "inside", "count"))},
-        *({"required": ["file", *option["required"]]} for option in _one_of(ANCHORS)),
-    ]
+        definitions[name] |= {"anyOf": _each(ANCHORS), "dependencies": _one_anchor()}
+    anchored: Schema = {"anyOf": _each(ANCHORS)}
+    definitions["upstreamed"] |= {
+        "anyOf": _each(("versions", *ANCHORS)),
+        "dependencies": {
+            **{name: {"required": ["file"], **rule} for name, rule in _one_anchor().items()},
+            **dict.fromkeys(("file", "scope", "inside", "count"), anchored),
+        },
+    }
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:patchkit:patch:{SCHEMA}",
-        "title": "patchkit patch file",
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": f"{IDENTITY}{SCHEMA}",
+        "$comment": f"{WRITER}{__version__}",
+        "title": f"patchkit patch file, schema {SCHEMA}",
         **_table(TABLES[""]),
-        "anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("edit", "add")],
-        "$defs": definitions,
+        "anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in CHANGES],
+        "definitions": definitions,
     }
 
 
+def schema_text() -> str:
+    """The JSON Schema as the text of a file."""
+    import json
+
+    return json.dumps(patch_schema(), indent=2) + "\n"
+
+
 def _table(table: Table) -> Schema:
+    examples = examples_of(table.name)
     return {
         **({"title": table.header} if table.header else {}),
         "description": table.doc,
         "type": "object",
-        "properties": {name: _key(table, key) for name, key in table.keys.items()},
+        "properties": {name: _key(table, key, examples) for name, key in table.keys.items()},
         "required": [key.name for key in table.keys.values() if key.required],
         "additionalProperties": False,
+        "examples": examples,
     }
 
 
-def _key(table: Table, key: Key) -> Schema:
+def _key(table: Table, key: Key, tables: list[dict[str, Any]]) -> Schema:
     """The schema of one key's value."""
     schema: Schema = {"title": key.name, "description": key.doc, **_type(table, key)}
     if key.default is not None:
         schema["default"] = list(key.default) if isinstance(key.default, tuple) else key.default
+    if key.type not in ("table", "tables"):  # those have examples of their own
+        schema["examples"] = values_of(tables, key.name, _EXAMPLES)
+        schema["x-taplo"] = {"docs": {"main": _hover(key, schema["examples"])}}
     return schema
+
+
+def _hover(key: Key, examples: list[Any]) -> str:
+    """What taplo shows of a key: it knows no ``examples``."""
+    shown = [f"{key.name} = {_toml(example)}" for example in examples]
+    return f"{key.doc}\n\n```toml\n" + "\n".join(shown) + "\n```"
+
+
+def _toml(value: Any) -> str:
+    """An example as TOML: what has several lines between quotes of three, all else as JSON has it."""
+    import json
+
+    return f"'''\n{value}'''" if isinstance(value, str) and "\n" in value else json.dumps(value)
 
 
 def _type(table: Table, key: Key) -> Schema:
     if len(key.enum) == 1:
         return {"const": key.enum[0]}
-    text: Schema = {"type": "string"}
-    if key.pattern:
-        text["pattern"] = key.pattern
+    said: Schema = {}
+    pattern = PATTERNS.get(key.check or "") or key.pattern
+    if pattern:
+        said["pattern"] = pattern
     if key.non_empty:
-        text["minLength"] = 1
-    items: Schema = {"type": "array", "items": text}
+        said["minLength"] = 1
+    text: Schema = {"type": "string", **said}
+    items: Schema = {"items": text}
     if key.non_empty:
         items["minItems"] = 1
     if key.unique:
         items["uniqueItems"] = True
-    number: Schema = {"type": "integer"}
-    if key.minimum is not None:
-        number["minimum"] = key.minimum
+    least: Schema = {} if key.minimum is None else {"minimum": key.minimum}
     match key.type:
         case "string" | "text":
             return text
         case "integer":
-            return number
+            return {"type": "integer", **least}
         case "boolean":
             return {"type": "boolean"}
         case "strings":
-            return items
+            return {"type": "array", **items}
         case "string-or-strings":
-            return {"oneOf": [text, items]}
+            return {"type": ["string", "array"], **said, **items}
         case "count":
-            return {"oneOf": [number, text]}
+            return {"type": ["integer", "string"], **least, **said}
         case "table" | "tables":
-            reference = {"$ref": f"#/$defs/{table.name}.{key.name}".replace("/.", "/")}
+            reference = {"$ref": f"#/definitions/{table.name}.{key.name}".replace("/.", "/")}
             return reference if key.type == "table" else {"type": "array", "items": reference}
 
 
-def _action(name: str) -> Schema:
-    """The shape of an edit with this action: its keys, and none that says nothing with it."""
-    rule = ACTIONS[name]
-    schema: Schema = {"title": name, "required": [name, *rule.needs]}
-    if rule.anchored:
-        schema["oneOf"] = _one_of(ANCHORS)
-    if rule.refuses:
-        schema["not"] = _any_of(rule.refuses)
-    return schema
+def _edit_rules() -> Schema:
+    """What the keys of an edit ask of each other: one action, its keys, and none that says nothing with it."""
+    rules: Schema = {}
+    for name, rule in ACTIONS.items():
+        refused = (*(other for other in ACTIONS if other != name), *rule.refuses)
+        rules[name] = {"properties": dict.fromkeys(refused, False)}
+        if rule.needs:
+            rules[name]["required"] = list(rule.needs)
+        if rule.anchored:
+            rules[name]["anyOf"] = _each(ANCHORS)
+    return rules | _one_anchor()
 
 
-def _one_of(names: tuple[str, ...]) -> list[Schema]:
+def _one_anchor() -> Schema:
+    """Of two anchors, each refuses the other."""
+    return {one: {"properties": {other: False}} for one in ANCHORS for other in ANCHORS if other != one}
+
+
+def _each(names: Iterable[str]) -> list[Schema]:
     return [{"required": [name]} for name in names]
-
-
-def _any_of(names: tuple[str, ...]) -> Schema:
-    return {"anyOf": [{"required": [name]} for name in names]}
 
 
 def reference(table: Table) -> str:

@@ -103,7 +103,13 @@ COMMANDS: dict[str, Command] = {
         "the edit for it, with the evidence for its place. Written only on request, and only\n"
         "where every place is sure; else a person decides.",
     ),
-    "schema": Command("lint", "print the JSON Schema of patch files", "  patchkit schema > patch.schema.json"),
+    "schema": Command(
+        "lint",
+        "print the JSON Schema of patch files",
+        "  patchkit schema\n  patchkit schema --output patches/patch.schema.json",
+        "Print the JSON Schema of patch files, or write it to a file beside them, with which\n"
+        "an editor completes and checks them. Any other file there is left alone.",
+    ),
     "doctor": Command("doctor", "diagnose the site, and what patchkit sees of it", "  patchkit doctor"),
     "try": Command(
         "trial",

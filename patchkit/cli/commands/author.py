@@ -32,6 +32,7 @@ def configure_create(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="print the patch file, save and record nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
+    _schema_option(parser)
 
 
 @same_site
@@ -53,6 +54,7 @@ def run_create(arguments: Namespace) -> int:
         syntax=arguments.syntax,
         dry_run=arguments.dry_run,
         overwrite=arguments.overwrite,
+        head=_head(arguments),
         notice=output.note,
         progress=output.status,
     )
@@ -93,6 +95,7 @@ def run_create(arguments: Namespace) -> int:
         notes=list(made.notes),
         originals=list(made.originals),
         patch=text,
+        schema_path=_schema_path(made.path, made.patch.data),
     )
     return 0
 
@@ -124,6 +127,7 @@ def configure_new(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the patch's name, which is its file's stem")
     parser.add_argument("dist", metavar="DIST", help="the distribution")
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
+    _schema_option(parser)
 
 
 @same_site
@@ -134,13 +138,22 @@ def run_new(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     path = _path(arguments)
-    requirement, notes = new_patch(site, arguments.name, arguments.dist, path, overwrite=arguments.overwrite)
+    head = _head(arguments)
+    requirement, notes = new_patch(
+        site,
+        arguments.name,
+        arguments.dist,
+        path,
+        overwrite=arguments.overwrite,
+        head=head,
+        notice=output.note,
+    )
     output.line(f"{output.paint('created', 'green')} {output.paint(shown(path), 'bold')}  ({requirement})")
     file = _typed(path)
     output.line(told(arguments, f"fill it in, then: patchkit lint {file}; patchkit apply {file} --dry-run --diff"))
     for note in notes:
         output.note(note)
-    output.json(ok=True, path=path, requirement=requirement, notes=notes)
+    output.json(ok=True, path=path, requirement=requirement, notes=notes, schema_path=_schema_path(path, head.encode()))
     return 0
 
 
@@ -159,6 +172,7 @@ def configure_import(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="print the patch file, save nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
+    _schema_option(parser)
 
 
 @same_site
@@ -180,6 +194,7 @@ def run_import(arguments: Namespace) -> int:
         exclude=arguments.exclude,
         dry_run=arguments.dry_run,
         overwrite=arguments.overwrite,
+        head=_head(arguments),
         notice=output.note,
         progress=output.status,
     )
@@ -207,6 +222,7 @@ def run_import(arguments: Namespace) -> int:
         left=[{"path": path, "reason": reason} for path, reason in made.left],
         originals=list(made.originals),
         patch=text,
+        schema_path=_schema_path(made.path, made.patch.data),
     )
     return 0
 
@@ -288,6 +304,25 @@ def _typed(path: str) -> str:
 def _next(arguments: Namespace, command: str) -> str:
     """The line that says what to type next."""
     return told(arguments, f"next: {command}")
+
+
+def _schema_option(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-schema", action="store_true", help="without a #:schema line, and no patch.schema.json beside it"
+    )
+
+
+def _head(arguments: Namespace) -> str:
+    """What a new patch file begins with."""
+    from patchkit.author.beside import first_line
+
+    return "" if arguments.no_schema else first_line(_path(arguments), arguments.output.note)
+
+
+def _schema_path(path: str | None, data: bytes) -> str | None:
+    from patchkit.author.beside import schema_of
+
+    return None if path is None else schema_of(path, data)
 
 
 def _path(arguments: Namespace) -> str:

@@ -51,19 +51,23 @@ def run_lint(arguments: Namespace) -> int:
 
 
 def configure_schema(parser: ArgumentParser) -> None:
-    """``schema`` has no options of its own."""
+    """The options of ``schema``."""
+    parser.add_argument(
+        "--output", metavar="FILE", dest="target", help="write it, or an earlier one there anew; default: print it"
+    )
 
 
 def run_schema(arguments: Namespace) -> int:
-    """Print the JSON Schema of patch files."""
-    import json
-
-    from patchkit.model.schema import patch_schema
+    """Print or write the JSON Schema of patch files."""
+    from patchkit.model.schema import patch_schema, schema_text
 
     output: Output = arguments.output
-    schema = patch_schema()
-    if output.json_mode:
-        output.json(ok=True, patch=schema)
-    else:
-        output.line(json.dumps(schema, indent=2))
+    if arguments.target is not None:
+        from patchkit.author.beside import write_schema
+
+        write_schema(arguments.target)
+        output.line(f"{visible(arguments.target)}: written")
+    elif not output.json_mode:
+        output.line(schema_text().rstrip("\n"))
+    output.json(ok=True, path=arguments.target, patch=patch_schema())
     return 0
