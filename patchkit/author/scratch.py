@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from patchkit.author.create import installed_plainly
 from patchkit.author.mark import write_mark
 from patchkit.author.original import Originals
-from patchkit.errors import SiteError, UsageError
+from patchkit.errors import PlanError, SiteError, UsageError
 from patchkit.ops.session import opened
 from patchkit.site.environment import home_of
 from patchkit.site.record import leads_out
@@ -18,20 +18,28 @@ from patchkit.tuples import NamedTuple
 if TYPE_CHECKING:
     from patchkit.site.environment import Site
 
+LOST = "is gone from the site, and nothing has what was installed"
+
 
 class Copy(NamedTuple):
-    """A scratch copy: the folder, the release that it is of, and the number of files."""
+    """A scratch copy: the folder, the release that it is of, and the number of files.
+
+    ``left`` are files that are gone from the site and cannot be had, with the reason; ``originals`` names the places
+    that the files came from.
+    """
 
     folder: str
     distribution: str
     version: str
     files: int
+    left: tuple[tuple[str, str], ...]
+    originals: tuple[str, ...]
 
 
 def scratch_copy(
     site: Site, dist: str, folder: str | None, *, notice: Callable[[str], None], progress: Callable[[str], None]
 ) -> Copy:
-    """Copy the pristine files of a distribution into a new folder.
+    """Copy the pristine files of a distribution into a new folder, also those that are gone from the site.
 
     Args:
         site: The site.
@@ -59,18 +67,28 @@ def scratch_copy(
             )
         originals = Originals(workspace.site.home, distribution, progress)
         count = 0
+        left: list[tuple[str, str]] = []
         try:
             for path in distribution.record.paths():
                 top = path.partition("/")[0]
                 outside = leads_out(path) or "__pycache__" in path.split("/")
                 if outside or top.endswith((".dist-info", ".egg-info", ".data")):
                     continue
-                if not os.path.isfile(os.path.join(distribution.base, *path.split("/"))):
+                there = os.path.isfile(os.path.join(distribution.base, *path.split("/")))
+                entry = distribution.record.entry(path)
+                if not there and (entry is None or entry.digest is None):
+                    continue  # no list but RECORD, with a hash, says that it was ever installed
+                try:
+                    data = originals.of(path)
+                except (PlanError, SiteError):
+                    if there:
+                        raise
+                    left.append((path, LOST))
                     continue
                 target = os.path.join(folder, *path.split("/"))
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 with open(target, "xb") as file:
-                    file.write(originals.of(path))
+                    file.write(data)
                 count += 1
             os.makedirs(folder, exist_ok=True)
             write_mark(folder, distribution)
@@ -81,4 +99,5 @@ def scratch_copy(
                 hint="name a folder that you may write to",
                 details={"path": folder},
             ) from None
-        return Copy(folder, distribution.name, distribution.version, count)
+        used = tuple(sorted(originals.used))
+        return Copy(folder, distribution.name, distribution.version, count, tuple(left), used)

@@ -248,10 +248,9 @@ def pip_command(python: Interpreter | None = None) -> list[str]:
 
     if sys.executable and importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]
-    if python is not None and any(os.path.isdir(os.path.join(one, "pip")) for one in python.site_directories):
-        # -P, which keeps a pip.py of the working directory out, came with 3.11.
-        safe = ["-P"] if python.version >= (3, 11) else []
-        return [python.executable, *safe, "-m", "pip"]
+    own = site_pip(python)
+    if own is not None:
+        return own
     on_path = shutil.which("pip") or shutil.which("pip3")
     if on_path is not None:
         return [on_path]
@@ -260,6 +259,15 @@ def pip_command(python: Interpreter | None = None) -> list[str]:
         code="fetch",
         hint=f"install it: {sys.executable or 'python'} -m ensurepip",
     )
+
+
+def site_pip(python: Interpreter | None) -> list[str] | None:
+    """The command of the pip that a site's interpreter has; None: it has none."""
+    if python is None or not any(os.path.isdir(os.path.join(one, "pip")) for one in python.site_directories):
+        return None
+    # -P, which keeps a pip.py of the working directory out, came with 3.11.
+    safe = ["-P"] if python.version >= (3, 11) else []
+    return [python.executable, *safe, "-m", "pip"]
 
 
 def _run(command: Sequence[str], patience: float) -> Completed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
@@ -74,6 +75,7 @@ def run_create(arguments: Namespace) -> int:
             output.line(told(arguments, f"it counts as applied; `patchkit revert {made.patch.name}` takes it back"))
         else:
             output.line(_next(arguments, f"patchkit apply {_typed(made.path)}"))
+    _tell_places(output, made.originals)
     for path, reason in made.left:
         output.note(f"left out: {path} {reason}")
     for pattern in made.idle:
@@ -90,7 +92,7 @@ def run_create(arguments: Namespace) -> int:
         recorded=made.recorded,
         edits=edits,
         files=files,
-        left=[{"path": path, "reason": reason} for path, reason in made.left],
+        left=_left_json(made.left),
         lost=list(made.lost),
         notes=list(made.notes),
         originals=list(made.originals),
@@ -118,7 +120,19 @@ def run_edit(arguments: Namespace) -> int:
     output.line(
         told(arguments, f"edit them, then: patchkit create NAME {copy.distribution} --from {_typed(copy.folder)}")
     )
-    output.json(ok=True, site=site_json(site), **copy._asdict())
+    _tell_places(output, copy.originals)
+    for path, reason in copy.left:
+        output.note(f"left out: {path} {reason}")
+    output.json(
+        ok=True,
+        site=site_json(site),
+        folder=copy.folder,
+        distribution=copy.distribution,
+        version=copy.version,
+        files=copy.files,
+        left=_left_json(copy.left),
+        originals=list(copy.originals),
+    )
     return 0
 
 
@@ -209,6 +223,7 @@ def run_import(arguments: Namespace) -> int:
         many = made.hunks != 1
         output.line(f"{f'each of {made.hunks} hunks' if many else 'the one hunk'} in it has its one place")
         output.line(_next(arguments, f"patchkit apply {_typed(made.path)} --dry-run --diff"))
+    _tell_places(output, made.originals)
     for path, reason in made.left:
         output.note(f"left out: {path} {reason}")
     output.json(
@@ -219,7 +234,7 @@ def run_import(arguments: Namespace) -> int:
         edits=len(made.patch.edits),
         files=files,
         hunks=made.hunks,
-        left=[{"path": path, "reason": reason} for path, reason in made.left],
+        left=_left_json(made.left),
         originals=list(made.originals),
         patch=text,
         schema_path=_schema_path(made.path, made.patch.data),
@@ -279,6 +294,18 @@ def run_export(arguments: Namespace) -> int:
         diff=made.data.decode("utf-8", "backslashreplace"),
     )
     return 0
+
+
+def _tell_places(output: Output, originals: Sequence[str]) -> None:
+    """Name the places outside of the site that pristine bytes came from."""
+    names = {"uv cache": "uv's cache", "pip cache": "pip's cache", "wheel": "the released wheel"}
+    outside = [names[place] for place in originals if place in names]
+    if outside:
+        output.note(f"what the site has not as installed comes from {' and '.join(outside)}")
+
+
+def _left_json(left: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"path": path, "reason": reason} for path, reason in left]
 
 
 def _size(patch: Patch) -> str:
