@@ -12,9 +12,12 @@ from patchkit.author.beside import save_patch
 from patchkit.author.create import compose, installed_plainly
 from patchkit.author.gather import NOT_ASKED, Changed, Gathered
 from patchkit.author.hunks import lines_of
+from patchkit.author.mail import Mail, read_mail
 from patchkit.author.original import Originals
-from patchkit.author.placing import DiffHunk, Mark, Unplaced, place
+from patchkit.author.placing import DiffHunk, Mark, place
 from patchkit.author.save import check_free
+from patchkit.author.unplaced import PRESENT, Problem, describe, refusal
+from patchkit.edit.parse import Parse
 from patchkit.edit.source import Source, Splice
 from patchkit.errors import PlanError, UsageError
 from patchkit.ops.session import opened
@@ -25,16 +28,12 @@ from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
+    from patchkit.ops.workspace import Workspace
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
 
-_PULL = re.compile(r"https://[^\s\"'<>]+/(?:pull|merge_requests|issues)/\d+")
-
-
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 """What `git diff --color` writes around its lines. A file's own escape characters would stand in its hunks as well."""
-
-PRESENT = "the release has it already"
 
 
 class FileDiff(NamedTuple):
@@ -45,23 +44,26 @@ class FileDiff(NamedTuple):
     hunks: tuple[DiffHunk, ...]
 
 
-class Problem(NamedTuple):
-    """A hunk, or a part of one, without one place: the file, the line of the diff, and why, in words.
+class Laid(NamedTuple):
+    """A diff, laid on what was installed, as far as its hunks have a place.
 
-    ``hunk`` is the line of the diff that the whole hunk begins at.
+    ``left`` in ``gathered`` are files of the diff that are not in it; ``problems`` are the hunks without a place.
+    ``hunks`` counts those that have one, ``total`` all of the files that were asked for.
     """
 
-    path: str
-    diff_line: int
-    reason: str
-    candidates: tuple[int, ...]
-    hunk: int
+    distribution: Distribution
+    gathered: Gathered
+    problems: tuple[Problem, ...]
+    mail: Mail
+    hunks: int
+    total: int
+    originals: tuple[str, ...]
 
 
 class Imported(NamedTuple):
     """A patch made of a diff; ``left`` are files of the diff that are not in it, with the reasons.
 
-    ``hunks`` counts those that are in it.
+    ``hunks`` counts those that are in it; ``number`` is that of a pull request whose address is not known.
     """
 
     patch: Patch
@@ -69,6 +71,7 @@ class Imported(NamedTuple):
     left: tuple[tuple[str, str], ...]
     hunks: int
     originals: tuple[str, ...]
+    number: str | None
 
 
 def import_diff(
@@ -97,7 +100,7 @@ def import_diff(
         diff: The diff, plain or in git's format.
         path: Where to save the patch.
         summary: Its summary; by default the subject of the mail that the diff is, if it is one.
-        links: Its links; those of pull requests in the diff's head are added.
+        links: Its links; those of pull requests in the diff's head, or in its subject (``(#12)``), are added.
         exclude: Shell patterns of paths to leave out, as the diff has them or as the distribution has.
         syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing.
@@ -118,36 +121,75 @@ def import_diff(
     found = site.find(dist)
     here = site if found is None else site.at(home_of(site, found))
     with opened(here, write=False, notice=notice) as workspace:
-        distribution = installed_plainly(workspace, dist)
-        originals = Originals(workspace.site.home, distribution, progress)
-        chosen = _chosen(files, exclude, distribution, notice)
-        gathered, problems = _gather(chosen, distribution, originals)
-        gathered.left.extend((file.path, NOT_ASKED) for file in files if file not in chosen)
-        if problems:
-            raise _unplaceable(problems, distribution, sum(len(file.hunks) for file in chosen))
-        if not gathered.changed and not gathered.added:
-            raise _nothing(gathered, distribution)
-        mail = diff[: diff.find(b"\n--- ") + 1].decode("utf-8", "replace")
+        laid = lay(workspace, dist, diff, files, exclude=exclude, notice=notice, progress=progress)
+        if laid.problems:
+            raise refusal(laid.problems, laid.distribution, laid.total)
+        distribution, gathered, mail = laid.distribution, laid.gathered, laid.mail
+        made_of = f"commit {mail.commit}" if mail.commit else "a diff"
         patch = compose(
             name,
             distribution,
             gathered,
             Grammar(workspace.site),
             place="the diff",
-            summary=summary or _subject(mail),
-            description=f"Made of a diff, for {distribution.name} {distribution.version}. "
+            summary=summary or mail.subject,
+            description=f"Made of {made_of}, for {distribution.name} {distribution.version}. "
             "Say here why, and until when it is needed.\n",
             syntax=syntax,
             head=head,
-            links=[*links, *(link for link in dict.fromkeys(_PULL.findall(mail)) if link not in links)],
+            links=[*links, *(link for link in mail.links if link not in links)],
         )
     if not dry_run:
         save_patch(path, patch.data, notice)
+    # A file that cannot be written as edits is left out only now.
     out = {path for path, _ in gathered.left}
     hunks = sum(
+        len(file.hunks) for file in files if file.path not in out and shipped_path(distribution, file.path) not in out
+    )
+    saved = None if dry_run else path
+    return Imported(patch, saved, tuple(gathered.left), hunks, laid.originals, None if links else mail.number)
+
+
+def lay(
+    workspace: Workspace,
+    dist: str,
+    diff: bytes,
+    files: Sequence[FileDiff],
+    *,
+    exclude: Sequence[str],
+    notice: Callable[[str], None],
+    progress: Callable[[str], None],
+) -> Laid:
+    """Lay a diff on the pristine files, in memory.
+
+    Args:
+        workspace: The site.
+        dist: The distribution.
+        diff: The diff, for what its head says.
+        files: The same, read.
+        exclude: Shell patterns of paths to leave out.
+        notice: Told of a pattern that fits nothing.
+        progress: Told of downloads.
+
+    Raises:
+        GuardError: ``not-installed``, ``editable``.
+        PlanError: ``nothing-changed``, ``present``.
+        SiteError: A file's original cannot be had.
+    """
+    distribution = installed_plainly(workspace, dist)
+    originals = Originals(workspace.site.home, distribution, progress)
+    chosen = _chosen(files, exclude, distribution, notice)
+    gathered, problems = _gather(chosen, distribution, originals, Grammar(workspace.site).parse)
+    gathered.left.extend((file.path, NOT_ASKED) for file in files if file not in chosen)
+    if not gathered.changed and not gathered.added and not problems:
+        raise _nothing(gathered, distribution)
+    out = {path for path, _ in gathered.left}
+    total = sum(
         len(file.hunks) for file in chosen if file.path not in out and shipped_path(distribution, file.path) not in out
     )
-    return Imported(patch, None if dry_run else path, tuple(gathered.left), hunks, tuple(sorted(originals.used)))
+    failing = len({(one.path, one.hunk) for one in problems})
+    used = tuple(sorted(originals.used))
+    return Laid(distribution, gathered, tuple(problems), read_mail(diff, distribution), total - failing, total, used)
 
 
 def read_diff(data: bytes) -> list[FileDiff]:
@@ -274,32 +316,50 @@ def _nothing(gathered: Gathered, distribution: Distribution) -> PlanError:
 
 
 def _gather(
-    files: Sequence[FileDiff], distribution: Distribution, originals: Originals
+    files: Sequence[FileDiff], distribution: Distribution, originals: Originals, parse: Parse
 ) -> tuple[Gathered, list[Problem]]:
+    """The files before and after. What a series of mails changes in several of them is laid in their order."""
     gathered = Gathered([], [], [], {})
     problems: list[Problem] = []
+    left: dict[str, str] = {}
+    changed: dict[str, Changed] = {}
+    added: dict[str, bytes] = {}
     stripped: dict[str, None] = {}
     for file in files:
-        if file.kind == "added":
-            continue
         path = shipped_path(distribution, file.path)
-        if path is None:
-            gathered.left.append((file.path, f"is no file of {distribution.name} {distribution.version}"))
-        elif file.kind == "removed":
-            gathered.left.append((file.path, "is removed by the diff, which a patch cannot do"))
-        elif not file.hunks:
-            gathered.left.append((file.path, "has no lines in the diff: it is renamed, binary, or changes its mode"))
-        else:
+        if path is not None and file.kind != "added" and file.hunks:
             stripped[file.path.removesuffix(path)] = None
-            before = originals.of(path)
-            after = _placed(path, before, file.hunks, problems)
-            if after is None:
-                gathered.left.append((path, PRESENT))
-            elif after != before:
-                gathered.changed.append(Changed(path, before, after))
     for file in files:
+        path = shipped_path(distribution, file.path)
         if file.kind == "added":
-            _add(file, distribution, list(stripped), gathered)
+            new, reason = _place_of_new(file, distribution, list(stripped))
+            if reason is not None:
+                left[new] = reason
+            else:
+                text = "".join(line for hunk in file.hunks for line in hunk.new)
+                added[new] = text.encode("utf-8", "surrogateescape")
+            continue
+        if path is None:
+            new, _ = _place_of_new(file, distribution, list(stripped))
+            if new in added and file.hunks:
+                added[new] = _placed(new, added[new], file.hunks, problems, parse) or added[new]
+            else:
+                left[file.path] = f"is no file of {distribution.name} {distribution.version}"
+        elif file.kind == "removed":
+            left[file.path] = "is removed by the diff, which a patch cannot do"
+        elif not file.hunks:
+            left[file.path] = "has no lines in the diff: it is renamed, binary, or changes its mode"
+        else:
+            known = changed.get(path)
+            before = originals.of(path) if known is None else known.before
+            after = _placed(path, before if known is None else known.after, file.hunks, problems, parse)
+            if after is not None:
+                changed[path] = Changed(path, before, after)
+            elif known is None:
+                left[path] = PRESENT
+    gathered.changed.extend(one for one in changed.values() if one.before != one.after)
+    gathered.added.extend(added.items())
+    gathered.left.extend(left.items())
     return gathered, problems
 
 
@@ -313,85 +373,34 @@ def shipped_path(distribution: Distribution, path: str) -> str | None:
     return None
 
 
-def _add(file: FileDiff, distribution: Distribution, stripped: Sequence[str], gathered: Gathered) -> None:
-    """A new file, at the place that the other files' paths tell, or the first in a package of the distribution."""
+def _place_of_new(file: FileDiff, distribution: Distribution, stripped: Sequence[str]) -> tuple[str, str | None]:
+    """Where a new file belongs, or its path in the diff and why nowhere.
+
+    That is the place that the other files' paths tell, or the first in a package of the distribution.
+    """
     tops = package_directories(distribution)
     ends = [file.path.removeprefix(head) for head in stripped if file.path.startswith(head)]
     parts = file.path.split("/")
     ends += ["/".join(parts[start:]) for start in range(len(parts) - 1)]
     path = next((end for end in ends if "/" in end and end.partition("/")[0] in tops), None)
     if path is None:
-        gathered.left.append((file.path, f"is a new file outside of the packages of {distribution.name}"))
-        return
+        return file.path, f"is a new file outside of the packages of {distribution.name}"
     if distribution.record.entry(path) is not None:
-        gathered.left.append((file.path, f"is a new file that {distribution.name} {distribution.version} has already"))
-        return
-    text = "".join(line for hunk in file.hunks for line in hunk.new)
-    gathered.added.append((path, text.encode("utf-8", "surrogateescape")))
+        return file.path, f"is a new file that {distribution.name} {distribution.version} has already"
+    return path, None
 
 
-def _placed(path: str, before: bytes, hunks: Sequence[DiffHunk], problems: list[Problem]) -> bytes | None:
+def _placed(path: str, before: bytes, hunks: Sequence[DiffHunk], problems: list[Problem], parse: Parse) -> bytes | None:
     """The file with the hunks at their places; what has none goes to ``problems``. None: it has all of them already."""
     source = Source(before, path=path)
     lines = lines_of(source.text)
     placed, unplaced = place(lines, hunks)
     if unplaced and not placed and all(one.present for one in unplaced):
         return None
-    for one in unplaced:
-        line = one.hunk.diff_line
-        whole = max(hunk.diff_line for hunk in hunks if hunk.diff_line <= line)
-        problems.append(Problem(path, line, _reason(one, lines), one.candidates, whole))
+    if unplaced:
+        problems += describe(source, hunks, unplaced, parse)
     starts = [0]
     for text in lines:
         starts.append(starts[-1] + len(text))
     splices = [Splice(starts[one.start], starts[one.stop], "".join(one.new), 0) for one in placed]
     return source.render(splices)[0]
-
-
-def _reason(one: Unplaced, lines: Sequence[str]) -> str:
-    if one.present:
-        return PRESENT
-    if len(one.candidates) > 1:
-        return f"stands {len(one.candidates)} times, at lines {', '.join(map(str, one.candidates))}"
-    if one.candidates:
-        return f"changes line {one.candidates[0]}, which another hunk changes as well"
-    return "stands nowhere" + _nearest(one.hunk, lines)
-
-
-def _nearest(hunk: DiffHunk, lines: Sequence[str]) -> str:
-    """The line that comes nearest to the first that the hunk removes, or has around."""
-    import difflib
-
-    wanted = next((text for mark, text in hunk.lines if mark == "-" and text.strip()), None)
-    wanted = wanted or next((text for text in hunk.old if text.strip()), "")
-    close = difflib.get_close_matches(wanted, dict.fromkeys(lines), n=1, cutoff=0.75)
-    if not close:
-        return f": `{wanted.strip()}` has nothing like it"
-    at = lines.index(close[0]) + 1
-    if close[0] == wanted:
-        return f": `{wanted.strip()}` is at line {at}, but what the diff has around it is not"
-    return f": `{wanted.strip()}` is `{close[0].strip()}` at line {at}"
-
-
-def _unplaceable(problems: Sequence[Problem], distribution: Distribution, total: int) -> PlanError:
-    where = f"{distribution.name} {distribution.version}"
-    failing = len({(one.path, one.hunk) for one in problems})
-    lines = [f"{failing} of {total} hunk{'s' if total != 1 else ''} have no single place in {where}:"]
-    lines += [f"  line {one.diff_line} of the diff, {one.path}: {one.reason}" for one in problems]
-    paths = dict.fromkeys(one.path for one in problems)
-    without = " ".join(f"--exclude {shlex.quote(path)}" for path in paths)
-    return PlanError(
-        "\n".join(lines),
-        code="hunks",
-        hint=f"take these hunks out of the diff, or leave the files out ({without}); edit by hand what they mean "
-        f"(`patchkit edit {distribution.name}`), and make a patch of that with `patchkit create`",
-        details={"hunks": [one._asdict() for one in problems], "total": total, "failing": failing},
-    )
-
-
-def _subject(head: str) -> str | None:
-    """The subject of the mail that `git format-patch` writes, without its `[PATCH 1/2]`."""
-    found = re.search(r"^Subject: (.*(?:\n[ \t].*)*)", head, re.MULTILINE)
-    if found is None:
-        return None
-    return " ".join(re.sub(r"^\[[^\]]*\]\s*", "", found[1]).split()) or None

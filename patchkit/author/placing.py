@@ -71,7 +71,10 @@ def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed]
         if isinstance(found, Placed) or found.candidates or found.present or len(parts) < 2:
             results.append(found)
         else:
-            results += [index.find(part) for part in parts]
+            singly = [index.find(part) for part in parts]
+            # What fits in no part is told as a whole.
+            fits = any(isinstance(one, Placed) or one.candidates or one.present for one in singly)
+            results += singly if fits else [found]
     results = _by_order(results)
     return _apart(
         [one for one in results if isinstance(one, Placed)], [one for one in results if isinstance(one, Unplaced)]

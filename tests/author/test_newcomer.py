@@ -243,7 +243,7 @@ def test_every_command_that_is_proposed_is_for_the_same_site(bench: Bench) -> No
     diff = "--- a/demo/core.py\n+++ b/demo/core.py\n@@ -6,1 +6,1 @@\n-    y = x + x\n+    y = 1\n"
     assert f"next: {head} apply {toml} --dry-run --diff\n" in bench(*imported(bench, diff, "--overwrite")).out
     missing = diff.replace("x + x", "x + z")
-    assert f"`{head} edit demo`" in bench(*imported(bench, missing, "--overwrite")).err
+    assert f"`{head} create`" in bench(*imported(bench, missing, "--overwrite")).err
     bench.write("demo/core.py", CHANGED.encode())
     assert f"`{head} revert second`" in bench("create", "second", "demo").out
 
@@ -280,14 +280,14 @@ def test_the_untouched_template_is_a_warning(bench: Bench) -> None:
 
 HEAD = "--- a/src/demo/core.py\n+++ b/src/demo/core.py\n"
 FITS = "@@ -6,1 +6,1 @@\n-    y = x + x\n+    y = 2 * x\n"
-#: One hunk with two changes that stand nowhere.
-STRAYS = "@@ -30,3 +30,3 @@\n-one = 1\n+one = 2\n     return y\n-two = 1\n+two = 2\n"
+#: One hunk with two changes, of which one stands twice and one nowhere.
+STRAYS = "@@ -30,3 +30,3 @@\n-        return result\n+        return 1\n     return y\n-two = 1\n+two = 2\n"
 UTIL_DIFF = "--- a/src/demo/util.py\n+++ b/src/demo/util.py\n@@ -1,1 +1,1 @@\n-X = 0\n+X = 1\n"
 
 
 def test_hunks_are_counted_not_their_parts(bench: Bench) -> None:
     error = bench.json(*imported(bench, HEAD + FITS + STRAYS)).error
-    assert error["message"].startswith("1 of 2 hunks have no single place in demo 1.0:")
+    assert error["message"].startswith("1 of 2 hunks has no single place in demo 1.0:")
     assert (error["failing"], error["total"], len(error["hunks"])) == (1, 2, 2)
     assert "--exclude demo/core.py" in error["hint"]
 

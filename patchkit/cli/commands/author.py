@@ -184,7 +184,11 @@ def configure_import(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--syntax", action="store_true", help="syntax edits (match) where a change is one expression or statement"
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the patch file, save nothing")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--dry-run", action="store_true", help="print the patch file, save nothing")
+    instead.add_argument(
+        "--edit", metavar="DIR", dest="folder", help="no patch: a scratch copy with what fits, to be finished by hand"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
     _schema_option(parser)
 
@@ -194,6 +198,8 @@ def run_import(arguments: Namespace) -> int:
     """Make a patch of a unified diff."""
     from patchkit.author.importing import import_diff
 
+    if arguments.folder is not None:
+        return _import_into(arguments)
     output: Output = arguments.output
     site = site_of(arguments)
     made = import_diff(
@@ -226,20 +232,95 @@ def run_import(arguments: Namespace) -> int:
     _tell_places(output, made.originals)
     for path, reason in made.left:
         output.note(f"left out: {path} {reason}")
+    _tell_number(output, made.number)
     output.json(
         ok=True,
         site=site_json(site),
         name=made.patch.name,
         path=made.path,
+        folder=None,
         edits=len(made.patch.edits),
         files=files,
         hunks=made.hunks,
+        unplaced=[],
         left=_left_json(made.left),
         originals=list(made.originals),
         patch=text,
         schema_path=_schema_path(made.path, made.patch.data),
     )
     return 0
+
+
+def _import_into(arguments: Namespace) -> int:
+    """``--edit``: a scratch copy with the hunks that fit. Status 1 where some do not."""
+    import shlex
+
+    from patchkit.author.halfway import lay_into
+    from patchkit.author.unplaced import has
+
+    output: Output = arguments.output
+    site = site_of(arguments)
+    diff = _read(arguments.file)
+    laid, copy = lay_into(
+        site,
+        arguments.dist,
+        diff,
+        arguments.folder,
+        exclude=arguments.exclude,
+        notice=output.note,
+        progress=output.status,
+    )
+    files = sorted([change.path for change in laid.gathered.changed] + [path for path, _ in laid.gathered.added])
+    output.line(
+        f"{copy.folder}: {copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
+    )
+    for path in files:
+        output.line(f"  {path}")
+    failing = laid.total - laid.hunks
+    if laid.problems:
+        output.line(
+            output.paint(
+                f"{failing} {has(failing)} no single place, and {'is' if failing == 1 else 'are'} not in it:", "yellow"
+            )
+        )
+    for problem in laid.problems:
+        for line in problem.lines:
+            output.line(f"  {line}")
+    words = [arguments.name, copy.distribution, "--from", shown(copy.folder)]
+    summary = arguments.summary or laid.mail.subject
+    words += ["--summary", summary] if summary else []
+    for link in dict.fromkeys([*arguments.link, *laid.mail.links]):
+        words += ["--link", link]
+    words += [f"--{option}" for option in ("syntax", "overwrite") if getattr(arguments, option)]
+    what = "do by hand what they mean, then" if laid.problems else "look at it, then"
+    output.line(told(arguments, f"{what}: patchkit create {shlex.join(words)}"))
+    _tell_places(output, copy.originals)
+    for path, reason in [*laid.gathered.left, *copy.left]:
+        output.note(f"left out: {path} {reason}")
+    _tell_number(output, None if arguments.link else laid.mail.number)
+    output.json(
+        ok=not laid.problems,
+        site=site_json(site),
+        name=arguments.name,
+        path=None,
+        folder=copy.folder,
+        edits=0,
+        files=files,
+        hunks=laid.hunks,
+        unplaced=[problem.json for problem in laid.problems],
+        left=_left_json([*laid.gathered.left, *copy.left]),
+        originals=list(copy.originals),
+        patch=None,
+        schema_path=None,
+    )
+    return 1 if laid.problems else 0
+
+
+def _tell_number(output: Output, number: str | None) -> None:
+    if number is not None:
+        output.note(
+            f"the subject names pull request #{number}, the metadata no repository: add its address with --link"
+        )
 
 
 def _read(file: str) -> bytes:
