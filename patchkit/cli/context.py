@@ -36,6 +36,8 @@ def site_json(site: Site) -> dict[str, object]:
 
 def told(arguments: Namespace, text: str) -> str:
     """``text`` with the site that was named, by ``--python`` or ``--site``, in each command that it proposes."""
+    if "patchkit " not in text or (arguments.python is None and arguments.site is None):
+        return text
     import re
     import shlex
 
@@ -44,7 +46,7 @@ def told(arguments: Namespace, text: str) -> str:
     given = [("--python", arguments.python), ("--site", arguments.site)]
     options = "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
     names = "|".join(name for name in COMMANDS if name not in ("lint", "schema"))
-    return re.sub(rf"(?<=\bpatchkit)(?= (?:{names})\b)", lambda _: options, text) if options else text
+    return re.sub(rf"(?<=\bpatchkit)(?= (?:{names})\b)", lambda _: options, text)
 
 
 def same_site(run: Callable[[Namespace], int]) -> Callable[[Namespace], int]:

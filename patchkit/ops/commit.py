@@ -62,6 +62,9 @@ def commit_change(
     event: dict[str, object] = {"command": command, "patches": list(names)}
     if dropped:
         event["dropped"] = dropped
+    if command == "create":  # the files are as they are to be already: those that it counts as applied
+        made = [ledger.patch(name) for name in names]
+        event["files"] = len({key for one in made if one is not None for key in one.files})
     if discarded:
         event["discarded"] = dict(discarded)
     writes = changes.writes

@@ -93,7 +93,7 @@ def test_a_copy_to_be_finished_by_hand(bench: Bench, diff: str) -> None:
         "1 has no single place, and is not in it:",
         "  line 19 of the diff, demo/core.py: stands nowhere; what comes nearest:",
     ]
-    command = f"patchkit --site {bench.site} create mine demo --from 'my copy' --summary 'Multiply (#17)'"
+    command = "patchkit create mine demo --from 'my copy' --summary 'Multiply (#17)'"
     assert done.out.splitlines()[-1] == f"do by hand what they mean, then: {command}"
     assert list(bench.patches.iterdir()) == []
     assert bench.pristine()

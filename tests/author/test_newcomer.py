@@ -205,6 +205,7 @@ def test_an_edit_that_went_into_the_cache_of_uv_is_told(bench: Bench, monkeypatc
         (bench.site / path).unlink()
         os.link(wheel / path, bench.site / path)
     (bench.site / "demo" / "core.py").write_text(CHANGED)  # in place: through the link
+    bench.sited = True
     done = bench("create", "mine", "demo")
     assert done.status == 0, done.err
     assert "tainted: demo/core.py" in done.err
@@ -215,7 +216,11 @@ def test_an_edit_that_went_into_the_cache_of_uv_is_told(bench: Bench, monkeypatc
 def test_the_log_has_it_as_create(bench: Bench) -> None:
     bench.write("demo/core.py", CHANGED.encode())
     assert bench("create", "mine", "demo").status == 0
-    assert [event["command"] for event in bench.json("log").json["events"]] == ["create"]
+    (event,) = bench.json("log").json["events"]
+    assert (event["command"], event["files"]) == ("create", 1)  # the file that it counts as applied, written by hand
+    assert "  create   mine  1 file  " in bench("log").out
+    assert bench("revert", "mine").status == 0
+    assert [event["files"] for event in bench.json("log").json["events"]] == [1, 1]
 
 
 def test_a_copy_of_another_distribution(bench: Bench) -> None:
@@ -232,6 +237,7 @@ def test_a_copy_of_another_distribution(bench: Bench) -> None:
 
 
 def test_every_command_that_is_proposed_is_for_the_same_site(bench: Bench) -> None:
+    bench.sited = True
     head = f"patchkit --site {bench.site}"
     copy = bench.root / "copy"
     assert f"{head} create NAME demo --from {copy}" in bench("edit", "demo", str(copy)).out
@@ -246,6 +252,28 @@ def test_every_command_that_is_proposed_is_for_the_same_site(bench: Bench) -> No
     assert f"`{head} create`" in bench(*imported(bench, missing, "--overwrite")).err
     bench.write("demo/core.py", CHANGED.encode())
     assert f"`{head} revert second`" in bench("create", "second", "demo").out
+
+
+def test_what_check_apply_and_doctor_propose_is_for_the_same_site(bench: Bench) -> None:
+    bench.sited = True
+    head = f"patchkit --site {bench.site}"
+    bench.patch("mine", DOUBLE)
+    bench.project("mine")
+    found = bench("check").out
+    assert f"`{head} sync`" in found
+    assert f"`{head} apply mine`" in found
+    assert f"`{head} list`" in bench("apply", "none").err
+    assert bench("apply", "mine").status == 0
+    bench.write("demo/core.py", bench.read("demo/core.py").replace(b"2 * x", b"3 * x"))
+    assert f"`{head} diff mine`" in bench("check").out
+    assert f"`{head} check`" in bench("list").out
+    assert f"`{head} check`" in bench("show", "mine").out
+    assert f"`{head} revert mine --force`" in bench("revert", "mine").err
+    assert f"{head} " in bench("sync").err
+    assert bench("revert", "mine", "--force").status == 0
+    bench.write("demo/core.py", bench.read("demo/core.py") + b"X = 1\n")
+    assert f"`{head} create NAME demo`" in bench("apply", "mine").err
+    assert f"`{head} create NAME demo`" in bench("doctor", "--deep").out
 
 
 def test_who_finds_a_hand_edit_says_how_to_keep_it(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.bench import CORE, Bench
+from support.bench import CORE, Bench, words
 from support.dists import make_dist
 
 DOUBLE = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x"\n'
@@ -76,7 +76,7 @@ def test_absent(bench: Bench) -> None:
         None,
         [],
     )
-    assert bench("check").out == (
+    assert words(bench("check").out) == words(
         "p  absent      demo 1.0\n    wanted, not applied: run `patchkit sync` or `patchkit apply p`\n"
     )
 
@@ -100,10 +100,8 @@ def test_stale(bench: Bench) -> None:
     assert found["reason"] == "applied to 1.0, 2.0 is installed: run `patchkit sync`"
 
 
-INSIDE = (
-    "inside of what\n    patchkit wrote (line {}): `patchkit revert --force p` discards that, and\n    keeps a copy\n"
-)
-OUTSIDE = "outside of what\n    patchkit wrote: `patchkit revert p` keeps that\n"
+INSIDE = "inside of what patchkit wrote (line {}): `patchkit revert --force p` discards that, and keeps a copy\n"
+OUTSIDE = "outside of what patchkit wrote: `patchkit revert p` keeps that\n"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +122,7 @@ def test_modified(bench: Bench, edited: bytes, where: str) -> None:
         {"path": "demo/core.py", "state": "modified"},
         {"path": "demo/util.py", "state": "applied"},
     ]
-    assert bench("check").out == (
+    assert words(bench("check").out) == words(
         "p  modified    demo 1.0\n"
         f"    demo/core.py was edited since: see `patchkit diff p`; {where}"
         "      modified   demo/core.py\n"

@@ -53,6 +53,11 @@ class Run(NamedTuple):
         return self.json["error"]
 
 
+def words(text: str) -> list[str]:
+    """What was printed, however it was wrapped: that depends on the length of the site's path."""
+    return text.split()
+
+
 class Bench:
     """``site`` holds ``demo``; ``patch`` writes a patch file; calling it runs a command line in this process."""
 
@@ -62,6 +67,8 @@ class Bench:
         self.patches = root / "patches"
         self.patches.mkdir()
         self._captured = captured
+        #: Whether the site that a proposed command is for is left in what was printed.
+        self.sited = False
         self.files = dict(files or DEMO)
         self.install("1.0")
 
@@ -98,7 +105,11 @@ class Bench:
         self._captured()
         status = main(["--site", str(self.site), "--patches", str(self.patches), *arguments])
         captured = self._captured()
-        return Run(status, captured.out, captured.err)
+        return Run(status, self._plain(captured.out), self._plain(captured.err))
+
+    def _plain(self, text: str) -> str:
+        """What was printed, with the commands that it proposes as they are documented: for the usual site."""
+        return text if self.sited else text.replace(f"patchkit --site {self.site} ", "patchkit ")
 
     def json(self, *arguments: str) -> Run:
         """The same, with ``--json``."""

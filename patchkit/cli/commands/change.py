@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def _plan_options(parser: ArgumentParser) -> None:
     )
 
 
+@same_site
 def run_apply(arguments: Namespace) -> int:
     """Apply the named patches."""
     from patchkit.ops.apply import apply_site
@@ -76,6 +77,7 @@ def run_apply(arguments: Namespace) -> int:
     return _report(arguments, outcome, site)
 
 
+@same_site
 def run_revert(arguments: Namespace) -> int:
     """Take the named patches out."""
     from patchkit.ops.revert import revert_site
@@ -104,6 +106,7 @@ def run_revert(arguments: Namespace) -> int:
     return _report(arguments, outcome, site)
 
 
+@same_site
 def run_sync(arguments: Namespace) -> int:
     """Make the site match the project's list."""
     from patchkit.ops.sync import sync_site
@@ -130,14 +133,14 @@ def _report(arguments: Namespace, outcome: Outcome, site: Site) -> int:
             word = {"applied": "would apply", "reverted": "would revert"}[patch.action]
         target = f"  ({patch.distribution} {patch.version})" if patch.distribution and patch.version else ""
         where = f"  in {patch.site}" if several and patch.site else ""
-        reason = f": {patch.reason}" if patch.reason else ""
+        reason = f": {told(arguments, patch.reason)}" if patch.reason else ""
         output.line(f"{output.paint(word, style)} {output.paint(patch.name, 'bold')}{target}{where}{reason}")
         if patch.action != "unchanged":
             _print_files(output, patch.files)
     if not outcome.patches:
         output.line("nothing to do: no patch is wanted and none is applied")
     for note in outcome.notes:
-        output.note(note)
+        output.note(told(arguments, note))
     if arguments.diff:
         _show_diff(output, outcome.files)
     if output.json_mode:

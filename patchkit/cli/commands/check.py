@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def configure_check(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="print only what drifted")
 
 
+@same_site
 def run_check(arguments: Namespace) -> int:
     """Report the state of every patch; 0 when all is as wanted, 1 otherwise."""
     from patchkit.ops.check import check_site
@@ -35,11 +36,11 @@ def run_check(arguments: Namespace) -> int:
     report = check_site(site, arguments.names, catalog, notice=output.note)
     states = report.states
     for notice in report.notices:
-        output.note(notice)
-    _print(output, states, quiet=arguments.quiet)
+        output.note(told(arguments, notice))
+    _print(arguments, states)
     for damage in report.damage:
         output.note(f"{output.paint('damaged', 'red', sys.stderr)}: {damage.message}")
-        output.note(f"{output.paint('hint', 'cyan', sys.stderr)}: {damage.hint}")
+        output.note(f"{output.paint('hint', 'cyan', sys.stderr)}: {told(arguments, damage.hint or '')}")
     if not states and not report.damage:
         # Also with --quiet: a check that looked in the wrong place must not pass for one that found all well.
         output.note(f"nothing was checked: no patch is applied in {site.home} and {_nobody(catalog)}")
@@ -71,9 +72,10 @@ def _nobody(catalog: Catalog) -> str:
     return f"no project wants any (looked for [tool.patchkit] from {os.getcwd()} upwards)"
 
 
-def _print(output: Output, states: Sequence[PatchState], *, quiet: bool) -> None:
+def _print(arguments: Namespace, states: Sequence[PatchState]) -> None:
+    output: Output = arguments.output
     several = len({state.site for state in states}) > 1
-    shown = [state for state in states if not (quiet and state.clean)]
+    shown = [state for state in states if not (arguments.quiet and state.clean)]
     width = max((len(state.name) for state in shown), default=0)
     for state in shown:
         style = "green" if state.clean else "red"
@@ -81,7 +83,7 @@ def _print(output: Output, states: Sequence[PatchState], *, quiet: bool) -> None
         line = f"{state.name.ljust(width)}  {output.paint(state.state.ljust(11), style)} {version}"
         output.line(line.rstrip() + (f"  in {state.site}" if several else ""))
         if state.reason:
-            output.paragraph(state.reason, 4)
+            output.paragraph(told(arguments, state.reason), 4)
         if state.state in ("partial", "modified"):
             for file in state.files[:_MOST]:
                 output.line(f"      {file.state.ljust(10)} {file.path}")

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def configure_doctor(parser: ArgumentParser) -> None:
     )
 
 
+@same_site
 def run_doctor(arguments: Namespace) -> int:
     """Diagnose the site; 1 when there is a problem."""
     from patchkit import __version__
@@ -58,9 +59,11 @@ def run_doctor(arguments: Namespace) -> int:
     own = f"patchkit {__version__} on Python {sys.version.split()[0]}"
     output.line(own)
     for fact in facts:
-        output.line(f"{output.paint(fact.level.ljust(8), _STYLES[fact.level])}{fact.subject}: {fact.text}")
+        output.line(
+            f"{output.paint(fact.level.ljust(8), _STYLES[fact.level])}{fact.subject}: {told(arguments, fact.text)}"
+        )
         if fact.hint:
-            output.paragraph(f"{output.paint('hint', 'cyan')}: {fact.hint}", 8)
+            output.paragraph(f"{output.paint('hint', 'cyan')}: {told(arguments, fact.hint)}", 8)
     folders = [folder._asdict() for folder in catalog.all_folders()]
     output.line("patches are looked for in:")
     for folder in folders:

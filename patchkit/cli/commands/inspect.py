@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from patchkit.cli.context import catalog_of, site_json, site_of
+from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.visible import visible
@@ -29,6 +29,7 @@ def configure_list(parser: ArgumentParser) -> None:
     """``list`` has no options of its own."""
 
 
+@same_site
 def run_list(arguments: Namespace) -> int:
     """List the patches."""
     from patchkit.ops.check import GLANCE_SECONDS, steady
@@ -53,7 +54,7 @@ def run_list(arguments: Namespace) -> int:
         if item.summary:
             output.paragraph(item.summary, 4)
         if item.reason:
-            output.paragraph(item.reason, 4, "dim")
+            output.paragraph(told(arguments, item.reason), 4, "dim")
         if item.tags:
             output.paragraph(f"tags: {', '.join(item.tags)}", 4)
     if not listed:
@@ -67,6 +68,7 @@ def configure_show(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a patch, by name or by the path of its file")
 
 
+@same_site
 def run_show(arguments: Namespace) -> int:
     """Explain one patch."""
     from patchkit.ops.check import GLANCE_SECONDS, steady
@@ -104,9 +106,8 @@ def run_show(arguments: Namespace) -> int:
     output.paragraph(f"{output.paint(patch.name, 'bold')}: {patch.summary}")
     output.line(f"file: {patch.path}")
     output.line(f"for: {target.requirement}" + "".join(f", with {r}" for r in target.requires))
-    output.paragraph(
-        f"here: {', '.join(here)}" if len(here) > 1 else f"here: {state}" + (f" ({reason})" if reason else "")
-    )
+    stands = f"here: {', '.join(here)}" if len(here) > 1 else f"here: {state}" + (f" ({reason})" if reason else "")
+    output.paragraph(told(arguments, stands))
     if patch.tags:
         output.line(f"tags: {', '.join(patch.tags)}")
     if target.conflicts:
@@ -155,6 +156,7 @@ def configure_diff(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="only the files of this patch")
 
 
+@same_site
 def run_diff(arguments: Namespace) -> int:
     """Show what the site differs by."""
     from patchkit.ops.check import GLANCE_SECONDS, steady
@@ -175,7 +177,7 @@ def run_diff(arguments: Namespace) -> int:
     several = len({item.site for item in found}) > 1
     if not any(workspace.ledger.patches for workspace in homes.all()):
         output.note("no patch is applied: there is nothing to compare")
-        output.note("a hand edit of a distribution shows with `patchkit create NAME DIST --dry-run`")
+        output.note(told(arguments, "a hand edit of a distribution shows with `patchkit create NAME DIST --dry-run`"))
     elif not found:
         output.note("no file differs from what was installed")
     for item in found:
@@ -206,6 +208,7 @@ def configure_log(parser: ArgumentParser) -> None:
     parser.add_argument("-n", "--number", type=int, metavar="N", help="only the last N entries")
 
 
+@same_site
 def run_log(arguments: Namespace) -> int:
     """Show the history."""
     from patchkit.ops.session import history, mend_all
