@@ -9,7 +9,6 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 
 from patchkit.author.published import (
-    HostGrammar,
     Listing,
     Progress,
     WheelFiles,
@@ -164,7 +163,7 @@ def judge_wheel(patch: Patch, name: str, version: str, wheel: str | PatchkitErro
 def judge_release(patch: Patch, files: WheelFiles, admitted: bool, pristine: WheelFiles | None = None) -> Verdict:
     """What becomes of ``patch`` on one release; ``pristine`` is it as released, where patches are laid on ``files``."""
     try:
-        held = upstreamed_by(patch, pristine or files, HostGrammar())
+        held = upstreamed_by(patch, pristine or files, files.grammar)
         if held is not None:
             why = f"[[upstreamed]] {held.index}: " + (f"in {held.file}" if held.file else f"version {held.versions}")
             return Verdict(files.version, "upstreamed", admitted, reason=why)
@@ -203,8 +202,7 @@ def plan_release(patch: Patch, files: WheelFiles) -> PatchPlan:
     """
     from patchkit.errors import PlanError
 
-    grammar = HostGrammar()
-    plan = plan_patch(patch, files, grammar)
+    plan = plan_patch(patch, files, files.grammar)
     for add in patch.adds:
         if (add.versions is None or files.matches(add.versions)) and files.has(add.file):
             raise PlanError(
@@ -217,7 +215,7 @@ def plan_release(patch: Patch, files: WheelFiles) -> PatchPlan:
                     "path": add.file,
                 },
             )
-    check_parses(patch, plan.files, grammar.judge)
+    check_parses(patch, plan.files, files.grammar.judge)
     return plan
 
 

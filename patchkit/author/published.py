@@ -12,6 +12,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from patchkit.edit.locate import FileText
 from patchkit.edit.source import Source
@@ -19,10 +20,13 @@ from patchkit.errors import PatchkitError, PlanError, SiteError, UsageError
 from patchkit.site import foreign
 from patchkit.site.cache import cache_directory
 from patchkit.site.distribution import normalize
-from patchkit.site.grammar import SyntaxProblem
+from patchkit.site.grammar import Grammar, SyntaxProblem
 from patchkit.site.guard import version_matches
 from patchkit.site.wheel import cached_versions, cached_wheel, fetch_wheel, released_versions
 from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from patchkit.site.environment import Site
 
 AT_ONCE = 4
 """Downloads side by side: each is a pip of its own, and an index is nobody's to flood."""
@@ -49,12 +53,17 @@ class HostGrammar:
 class WheelFiles:
     """The files of one release, read out of its wheel (:class:`patchkit.edit.plan.Files`).
 
-    Paths are those that RECORD has once the wheel is installed.
+    Paths are those that RECORD has once the wheel is installed. ``grammar`` is what judges them: that of the running
+    Python, or that of a site which the release is to be installed in, whose version is ``python`` then,
+    where it has an interpreter.
     """
 
-    def __init__(self, archive: zipfile.ZipFile, name: str, version: str) -> None:
+    def __init__(self, archive: zipfile.ZipFile, name: str, version: str, site: Site | None = None) -> None:
         self.name = name
         self.version = version
+        self.grammar = HostGrammar() if site is None else Grammar(site)
+        interpreter = site.interpreter if site is not None else None
+        self.python = ".".join(map(str, interpreter.version)) if interpreter is not None else None
         self._archive = archive
         self._members: dict[str, str] = {}
         for member in archive.namelist():
@@ -103,7 +112,7 @@ class WheelFiles:
             SiteError: ``fetch``: the wheel cannot be read.
         """
         if path not in self._texts:
-            self._texts[path] = FileText(Source(self.data(path), path=path), HostGrammar().parse)
+            self._texts[path] = FileText(Source(self.data(path), path=path), self.grammar.parse)
         return self._texts[path]
 
     def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
@@ -146,20 +155,22 @@ class WheelFiles:
         return None
 
     def foreign_python(self) -> str | None:
-        """A remark where the release is not for the Python that judges it here."""
+        """A remark where the release is not for the Python that judges it here, or that the site has."""
         wanted = self.requires_python()
-        running = ".".join(map(str, sys.version_info[:3]))
+        running = self.python or ".".join(map(str, sys.version_info[:3]))
         try:
             if wanted is None or version_matches(wanted, running):
                 return None
         except PatchkitError:
             return None
+        if self.python is not None:
+            return f"it is for Python {wanted}; the site has {running}"
         return f"it is for Python {wanted}; read here by the grammar of {running}"
 
 
 @contextmanager
-def opened_wheel(path: str, name: str, version: str) -> Iterator[WheelFiles]:
-    """The files of the wheel at ``path``.
+def opened_wheel(path: str, name: str, version: str, site: Site | None = None) -> Iterator[WheelFiles]:
+    """The files of the wheel at ``path``, judged by the grammar of ``site``, or of the running Python.
 
     Raises:
         SiteError: ``fetch``: it cannot be read.
@@ -169,7 +180,7 @@ def opened_wheel(path: str, name: str, version: str) -> Iterator[WheelFiles]:
     except (OSError, zipfile.BadZipFile) as error:
         raise _unreadable(path, error) from None
     with archive:
-        yield WheelFiles(archive, name, version)
+        yield WheelFiles(archive, name, version, site)
 
 
 def _unreadable(path: str, error: Exception) -> SiteError:

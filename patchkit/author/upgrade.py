@@ -51,7 +51,9 @@ class Upgrade(NamedTuple):
 def check_upgrade(
     site: Site, wanted: str, *, find_patch: Callable[[str, str | None], str | None], offline: bool = False
 ) -> Upgrade:
-    """Judge the applied patches of a distribution on another release; nothing is installed or written.
+    """Judge the applied patches of a distribution on another release, by the grammar of the site's Python.
+
+    Nothing is installed or written.
 
     Args:
         site: The site.
@@ -89,7 +91,7 @@ def check_upgrade(
         )
     wheel = get_wheel(name, version, offline=offline)
     survivals = []
-    with opened_wheel(wheel, name, version) as pristine, opened_wheel(wheel, name, version) as files:
+    with opened_wheel(wheel, name, version, site) as pristine, opened_wheel(wheel, name, version, site) as files:
         for workspace, entry in found:
             path = find_patch(entry.name, entry.source)
             patch = (

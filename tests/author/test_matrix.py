@@ -388,6 +388,19 @@ def test_what_to_do_next_is_named(bench: Bench, cached: Path) -> None:
     assert "to carry it to 2.0: `patchkit port fix --to 2.0`" in said
 
 
+def test_an_upgrade_is_judged_by_the_grammar_of_the_site(applied: Bench) -> None:
+    """What this Python could read counts for nothing where the site's is older."""
+    newer = '"""\n    match x:\n        case _:\n            y = 2 * x\n"""'
+    later = EDIT.replace('"y = x + x"', '"    y = x + x\\n"').replace('"y = 2 * x"', newer) + 'versions = ">=1.1"\n'
+    applied.patch("fix", EDIT + 'versions = "<1.1"\n' + later, requirement="demo")
+    assert applied("matrix", "--upgrade", "demo==1.1", "--offline").status == 0
+    applied.site = applied.root / "lib" / "python3.9" / "site-packages"
+    applied.install("1.0")
+    assert applied("apply", "fix").status == 0
+    run = applied.json("matrix", "--upgrade", "demo==1.1", "--offline")
+    assert (run.status, [(p["name"], p["state"]) for p in run.json["patches"]]) == (1, [("fix", "needs-port")])
+
+
 def test_an_upgrade_is_judged_with_the_other_patches_laid_on(applied: Bench, tmp_path: Path) -> None:
     """The second patch edits what the first one writes: by itself, it fits no release."""
     second = EDIT.replace('"y = x + x"', '"y = 2 * x"', 1).replace('replace = "y = 2 * x"', 'replace = "y = x * 2"')
