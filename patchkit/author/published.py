@@ -285,9 +285,11 @@ def get_wheels(
     """Each ``(name, version)`` of ``wanted`` with the path of its wheel, or why it cannot be had, in that order.
 
     They are fetched a few at once; the first are given while the last are still under way. Close it when it is not read
-    to its end (``contextlib.closing``): that ends its threads.
+    to its end (``contextlib.closing``): that ends its threads, and the downloads under way.
     """
     from concurrent.futures import ThreadPoolExecutor, wait
+
+    from patchkit.site.process import Group
 
     def get(item: tuple[str, str]) -> str | PatchkitError:
         try:
@@ -295,9 +297,9 @@ def get_wheels(
         except PatchkitError as error:
             return error
 
-    pool = ThreadPoolExecutor(max_workers=AT_ONCE)
+    pool, group = ThreadPoolExecutor(max_workers=AT_ONCE), Group()
     try:
-        futures = [pool.submit(get, item) for item in wanted]
+        futures = [pool.submit(group.call, get, item) for item in wanted]
         for done, ((name, version), future) in enumerate(zip(wanted, futures, strict=True)):
             while progress is not None:
                 progress(done, len(wanted), f"{name} {version}")
@@ -305,8 +307,10 @@ def get_wheels(
                     break
             yield name, version, future.result()
     finally:
-        # Ctrl-C, or the first release that is wrong: those not begun are not.
-        pool.shutdown(wait=True, cancel_futures=True)
+        # Ctrl-C, or the first release that is wrong: those not begun are not, and nobody waits for those that are.
+        pool.shutdown(wait=False, cancel_futures=True)
+        group.end()
+        pool.shutdown(wait=True)
 
 
 def select(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import subprocess
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Completed(NamedTuple):
@@ -40,6 +44,44 @@ class Completed(NamedTuple):
         return f"ended with status {self.status}"
 
 
+class Group:
+    """Programs that are ended together, from whatever thread each was started."""
+
+    def __init__(self) -> None:
+        """Hold none yet."""
+        import threading
+
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._ended = False
+
+    def call(self, function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+        """Call ``function``: each program that it runs is one of these."""
+        context = contextvars.copy_context()
+        context.run(_GROUP.set, self)
+        return context.run(function, *arguments, **options)
+
+    def end(self) -> None:
+        """End those that run; those that are still to be started end at once."""
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                _end(process)
+
+    def _began(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._running.add(process)
+            if self._ended:
+                _end(process)
+
+    def _left(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._running.discard(process)
+
+
+_GROUP: contextvars.ContextVar[Group | None] = contextvars.ContextVar("group", default=None)
+
+
 def run(arguments: Sequence[str], *, data: bytes = b"", timeout: float, cwd: str | None = None) -> Completed:
     """Run a program with ``data`` on its standard input.
 
@@ -60,7 +102,10 @@ def run(arguments: Sequence[str], *, data: bytes = b"", timeout: float, cwd: str
         cwd=cwd,
         start_new_session=sys.platform != "win32",
     )
+    group = _GROUP.get()
     try:
+        if group is not None:
+            group._began(process)
         out, err = process.communicate(data, timeout=timeout)
     except subprocess.TimeoutExpired:
         _end(process)
@@ -72,6 +117,9 @@ def run(arguments: Sequence[str], *, data: bytes = b"", timeout: float, cwd: str
     except BaseException:
         _end(process)
         raise
+    finally:
+        if group is not None:
+            group._left(process)
     return Completed(process.returncode, out, err)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
+import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from support.bench import Bench, Run
 from support.dists import keep_wheel, make_wheel
 
-from patchkit.author.published import WheelFiles, opened_wheel
+from patchkit.author.published import WheelFiles, get_wheels, opened_wheel
 from patchkit.author.ranges import propose
 from patchkit.cli.main import main
 from patchkit.errors import PlanError
@@ -342,6 +345,29 @@ def test_what_was_not_tried_is_not_taken_out_of_the_requirement(bench: Bench, ca
     assert states(run) == {"2.1": "fails", "2.0": "fails", "1.3": "applies", "1.2": "fails"}
     requirement = run.json["patches"][0]["requirement"]
     assert (requirement["proposed"], requirement["untried"]) == ("demo>=1.0,!=1.2,<2.0", ["1.0", "1.1"])
+
+
+def test_downloads_under_way_are_ended_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C waits for none: each is a program of its own, which the terminal does not tell."""
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    begun.mkdir()
+    slow = f"import os, pathlib, time; pathlib.Path({str(begun)!r}, str(os.getpid())).touch(); time.sleep(60)"
+    slow += f"; pathlib.Path({str(ended)!r}).touch()"
+    monkeypatch.setattr("patchkit.site.wheel.pip_command", lambda python=None: [sys.executable, "-c", slow])
+
+    def interrupt(done: int, total: int, what: str) -> None:
+        if len(list(begun.iterdir())) == 2:
+            raise KeyboardInterrupt
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        closing(get_wheels([("demo", "1.0"), ("demo", "1.1")], progress=interrupt)) as them,
+    ):
+        next(them)
+    assert not ended.exists()
+    for name in (path.name for path in begun.iterdir() if sys.platform != "win32"):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(name), 0)
 
 
 # --- an upgrade
