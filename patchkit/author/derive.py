@@ -98,6 +98,21 @@ def shortest(source: Source, outline: Outline | None, hunk: Hunk, *, above: bool
     return None if choice is None else choice.edit
 
 
+def innermost(source: Source, outline: Outline | None, span: Span) -> tuple[str, Sequence[Span]]:
+    """The innermost definition that holds ``span``, and all that bear its name; "" and the file at module level."""
+    whole = [Span(0, len(source.text))]
+    if outline is None:
+        return "", whole
+    text = source.text[span.start : span.end]
+    scope = outline.scope_at(span.start + len(text) - len(text.lstrip(BLANKS + "\n")))
+    while scope:
+        regions = outline.scopes(scope)
+        if any(region.start <= span.start and span.end <= region.end for region in regions):
+            return scope, regions
+        scope = scope.rpartition(".")[0]
+    return "", whole
+
+
 class _Deriver:
     def __init__(self, source: Source, outline: Outline | None, *, above: bool = True) -> None:
         self.source = source
@@ -176,23 +191,9 @@ class _Deriver:
         if not anchor.strip(BLANKS + "\n"):
             return None
         span = Span(self.starts[start], self.starts[stop])
-        scope, regions = self._scope(span)
+        scope, regions = innermost(self.source, self.outline, span)
         found = find_text(self.source, anchor, regions, limit=2)
         return scope if found == [span] else None
-
-    def _scope(self, span: Span) -> tuple[str, Sequence[Span]]:
-        """The innermost definition that holds ``span``, and all that bear its name; "" and the file at module level."""
-        whole = [Span(0, len(self.source.text))]
-        if self.outline is None:
-            return "", whole
-        text = self.source.text[span.start : span.end]
-        scope = self.outline.scope_at(span.start + len(text) - len(text.lstrip(BLANKS + "\n")))
-        while scope:
-            regions = self.outline.scopes(scope)
-            if any(region.start <= span.start and span.end <= region.end for region in regions):
-                return scope, regions
-            scope = scope.rpartition(".")[0]
-        return "", whole
 
     def _longer(self, hunk: Hunk) -> _Choice:
         """As much context as it takes, on both sides, in the end the whole file."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 from patchkit.errors import SiteError, UsageError
 from patchkit.model.checks import name as check_name
@@ -48,3 +50,23 @@ def save(path: str, data: bytes, *, hint: str | None = None) -> None:
             hint=hint or "name another folder with --patches",
             details={"path": path},
         ) from None
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Put another content in the place of a patch file that is there, at once, with the mode it has.
+
+    A link stays one: what it leads to is replaced.
+
+    Raises:
+        OSError: It cannot be.
+    """
+    path = os.path.realpath(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=".patchkit-", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

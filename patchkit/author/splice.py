@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from patchkit.edit.uniqueness import toml_string
 from patchkit.errors import PatchFileError
@@ -15,6 +15,9 @@ from patchkit.model.lines import key_lines
 from patchkit.model.patch import Condition, Edit
 
 _HEADER = re.compile(r"[ \t]*\[")
+_SHORT = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_LONG = {"'''": re.compile(r"(?:'{0,2}[^'])*'{3,5}"), '"""': re.compile(r'(?:\\.|"{0,2}[^"\\])*"{3,5}')}
+"""Up to the end of a string between three quotes on its last line (TOML 1.0: one or two quotes may end its text)."""
 
 
 class PatchText:
@@ -67,6 +70,51 @@ class PatchText:
             lines.insert(at - 1, f"{padded} = {literal}")
         self.text = "\n".join(lines)
 
+    def set_text(self, path: tuple[str | int, ...], value: str, *, rename: str | None = None) -> None:
+        """Give a key that is there another string, of any number of lines; what stands behind it stays.
+
+        Args:
+            path: The key.
+            value: The string.
+            rename: The key's new name.
+
+        Raises:
+            PatchFileError: The value that is there does not end where it can be told for sure, or TOML cannot hold the
+                new one.
+        """
+        lines = self.text.split("\n")
+        number = key_lines(self.text).get(path)
+        key = str(path[-1])
+        head = None if number is None else re.match(rf"([ \t]*){re.escape(key)}([ \t]*)=([ \t]*)", lines[number - 1])
+        end = None if number is None or head is None else _end_of_value(lines, number - 1, head.end())
+        if number is None or head is None or end is None:
+            raise PatchFileError(f"`{key}` is not written as a string of its own", hint="change it by hand")
+        last, column = end
+        indent, blanks, gap = head.groups()
+        name = key + blanks if rename is None else rename.ljust(len(key + blanks)) if blanks else rename
+        name += " " if blanks and not name.endswith((" ", "\t")) else ""
+        changed = f"{indent}{name}={gap}{_string(value)}{lines[last][column:]}"
+        lines[number - 1 : last + 1] = changed.split("\n")
+        self.text = "\n".join(lines)
+
+    def drop(self, table: str, index: int) -> None:
+        """Take a table out, with the blank lines behind it; comments stay.
+
+        Raises:
+            PatchFileError: It does not stand under a header of its own.
+        """
+        lines = self.text.split("\n")
+        first, end = self.span(table, index)
+        while end < len(lines) and not lines[end].strip():
+            end += 1
+        if end == len(lines):  # the last one: the blank lines before it go instead
+            while first > 0 and not lines[first - 1].strip():
+                first -= 1
+            lines[first:] = [""]
+        else:
+            lines[first:end] = []
+        self.text = "\n".join(lines)
+
     def span(self, table: str, index: int) -> tuple[int, int]:
         """The 0-based first line of a table of an array and the end of what belongs to it, comments behind it not.
 
@@ -99,6 +147,22 @@ class PatchText:
         first, end = self.span(table, index)
         lines[first:end] = block.removesuffix("\n").split("\n")
         self.text = "\n".join(lines)
+
+
+def _end_of_value(lines: Sequence[str], first: int, column: int) -> tuple[int, int] | None:
+    """The line and the column behind the string that begins at a place; None where that is not told for sure."""
+    start = lines[first][column:]
+    for quotes, ends in _LONG.items():
+        if start.startswith(quotes):
+            at, column = first, column + 3
+            while at < len(lines):
+                found = ends.match(lines[at], column)
+                if found is not None:
+                    return at, found.end()
+                at, column = at + 1, 0
+            return None
+    found = _SHORT.match(lines[first], column)
+    return None if found is None else (first, found.end())
 
 
 def table_of(part: Edit | Condition) -> str:

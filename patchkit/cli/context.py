@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from patchkit.errors import PatchkitError
+from patchkit.errors import PatchkitError, UsageError
 from patchkit.site.environment import Site, resolve
 
 if TYPE_CHECKING:
+    from patchkit.model.patch import Patch
     from patchkit.ops.catalog import Catalog
 
 
@@ -32,6 +34,23 @@ def site_json(site: Site) -> dict[str, object]:
         "python": site.interpreter.executable if site.interpreter is not None else None,
         "python_version": ".".join(map(str, site.python_version)) if site.python_version else None,
     }
+
+
+def refuse_foreign(catalog: Catalog, patch: Patch) -> None:
+    """Refuse to write a patch that belongs to an installed package: the next install would take it back.
+
+    Raises:
+        UsageError: It does.
+    """
+    folder = os.path.realpath(os.path.dirname(patch.path or ""))
+    owner = next((one.origin for one in catalog.all_folders() if os.path.realpath(one.path) == folder), None)
+    if owner in ("shipped", "package"):
+        whose = "patchkit" if owner == "shipped" else "an installed package"
+        raise UsageError(
+            f"{patch.path} belongs to {whose}",
+            hint=f"copy it to your own folder first: cp {patch.path} patches/; a patch there comes before this one",
+            details={"path": patch.path},
+        )
 
 
 def told(arguments: Namespace, text: str) -> str:

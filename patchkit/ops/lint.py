@@ -1,9 +1,12 @@
-"""Static checks of patch files, without a site: they load, their patterns parse, their examples hold."""
+"""Static checks of patch files, without a site: they load, their patterns parse, their examples hold, and they last.
+
+What only released wheels show, :mod:`patchkit.author.linting` finds.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from patchkit.edit.imports import check_import
@@ -14,20 +17,12 @@ from patchkit.errors import PatchFileError, PlanError
 from patchkit.model.checks import quote
 from patchkit.model.load import load_patch
 from patchkit.model.patch import Condition, Edit, Example, Patch
-from patchkit.tuples import NamedTuple
+from patchkit.ops.habits import at, fragile, of_file, repeated, telling
+from patchkit.ops.memory import Memory, Running
+from patchkit.ops.rules import Finding
 
 PLACEHOLDER = "One line: what it does"
 """The summary that `patchkit new` writes, to be replaced."""
-
-
-class Finding(NamedTuple):
-    """Something wrong in a patch file: ``level`` is "error" or "warning"."""
-
-    path: str
-    line: int | None
-    level: str
-    key: str | None
-    message: str
 
 
 def lint_file(path: str) -> list[Finding]:
@@ -45,9 +40,19 @@ def lint_file(path: str) -> list[Finding]:
         problems = error.details.get("problems")
         if isinstance(problems, list) and problems:
             return [_loaded(path, problem) for problem in problems]
-        return [Finding(path, error.details.get("line"), "error", None, error.message)]
-    findings = [*_patterns(patch), *_examples(patch), *_habits(patch)]
-    return sorted(findings, key=lambda f: (f.line or 0, f.message))
+        return [Finding(path, error.details.get("line"), "load", None, error.message)]
+    return lint_patch(patch)
+
+
+def lint_patch(patch: Patch) -> list[Finding]:
+    """What is wrong with, or could be better in, a patch that loads, by line."""
+    findings = [*_patterns(patch), *_examples(patch), *_texts(patch), *telling(patch), *fragile(patch)]
+    return in_order([*findings, *repeated(patch)])
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings by their line."""
+    return sorted(findings, key=lambda f: (f.line or 0, f.rule, f.message))
 
 
 def _loaded(path: str, problem: Mapping[str, Any]) -> Finding:
@@ -65,7 +70,7 @@ def _loaded(path: str, problem: Mapping[str, Any]) -> Finding:
     if problem["suggestion"] is not None:
         first, newline, rest = message.partition("\n")
         message = f"{first} (did you mean {quote(problem['suggestion'])}?){newline}{rest}"
-    return Finding(path, problem["line"], "error", key, message)
+    return Finding(path, problem["line"], "load", key, message)
 
 
 def _patterns(patch: Patch) -> Iterator[Finding]:
@@ -78,7 +83,7 @@ def _patterns(patch: Patch) -> Iterator[Finding]:
     for part in parts:
         table = "edit" if isinstance(part, Edit) else part.kind
         for key, problem in _problems(part):
-            yield _finding(patch, table, part.index, key, "error", problem)
+            yield at(patch, table, part.index, key, "pattern", problem)
 
 
 def _problems(part: Edit | Condition) -> Iterator[tuple[str, str]]:
@@ -114,31 +119,6 @@ def _problems(part: Edit | Condition) -> Iterator[tuple[str, str]]:
             check_template(pattern, part.action, part.text, ast.parse)
         except PlanError as error:
             yield part.action, error.message + (f": {error.hint}" if error.hint else "")
-
-
-class _Memory:
-    """One file in memory, as :class:`patchkit.edit.plan.Files`."""
-
-    version = ""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
-        return self.data
-
-    def matches(self, specifier: str) -> bool:
-        return True
-
-    def siblings(self) -> Iterable[tuple[str, bytes]]:
-        return ()
-
-
-class _Running:
-    """The grammar of the running Python."""
-
-    def parse(self, text: str) -> ast.Module:
-        return ast.parse(text)
 
 
 def _examples(patch: Patch) -> Iterator[Finding]:
@@ -177,7 +157,7 @@ def run_example(patch: Patch, edit: Edit, example: Example) -> str:
         before += "\n"
     alone = edit._replace(files=("<example>.py",), scope=None, inside=None, versions=None)
     one = Patch(patch.name, patch.summary, patch.target, edits=(alone,), path=patch.path, data=patch.data)
-    (plan,) = plan_patch(one, _Memory(before.encode("utf-8", "surrogateescape")), _Running()).files
+    (plan,) = plan_patch(one, Memory(before.encode("utf-8", "surrogateescape")), Running()).files
     result = plan.after.decode("utf-8", "surrogateescape")
     if example.after.endswith("\n"):
         return result if result.endswith("\n") else result + "\n"
@@ -193,40 +173,27 @@ def _difference(result: str, expected: str) -> str:
     return "the example does not hold:\n" + "\n".join(f"    {line}" for line in lines)
 
 
-def _habits(patch: Patch) -> Iterator[Finding]:
+def _texts(patch: Patch) -> Iterator[Finding]:
     for add in patch.adds:
         yield from _unseen(patch, "add", add.index, "content", add.content)
     if patch.summary == PLACEHOLDER:
-        where = patch.path or patch.name
-        yield Finding(where, patch.line_of("summary"), "warning", "summary", "still holds what `patchkit new` wrote")
+        yield of_file(patch, "placeholder", "summary", ("summary",), "still holds what `patchkit new` wrote")
     if not patch.description.strip():
-        yield Finding(
-            patch.path or patch.name,
-            patch.line_of("name"),
-            "warning",
-            "description",
-            "no description: say why, and when not",
-        )
+        what = "no description: say why, and when not"
+        yield of_file(patch, "no-description", "description", ("name",), what)
     for edit in patch.edits:
         for text in (edit.text, *edit.imports):
             yield from _unseen(patch, "edit", edit.index, edit.action, text)
         if edit.find is not None and "\n" not in edit.find and edit.scope is None and len(edit.find.strip()) < 4:
-            yield _finding(
-                patch,
-                "edit",
-                edit.index,
-                "find",
-                "warning",
-                "a very short anchor without a scope: a new release may match it",
-            )
+            yield at(patch, "edit", edit.index, "find", "anchor-short", "a very short anchor without a scope")
         if edit.find is not None and edit.text and edit.action in ("replace", "insert_before", "insert_after"):
             broken = edit.find.endswith("\n"), edit.text.endswith("\n")
             if broken == (True, False):
                 what = f"`find` ends in a line break, `{edit.action}` does not: two lines will be joined"
-                yield _finding(patch, "edit", edit.index, edit.action, "warning", what)
+                yield at(patch, "edit", edit.index, edit.action, "line-break", what)
             elif broken == (False, True) and edit.action != "insert_before":  # there the break is before the anchor
                 what = f"`{edit.action}` ends in a line break, `find` does not: a blank or broken line will be left"
-                yield _finding(patch, "edit", edit.index, edit.action, "warning", what)
+                yield at(patch, "edit", edit.index, edit.action, "line-break", what)
 
 
 def _unseen(patch: Patch, table: str, index: int, key: str, text: str) -> Iterator[Finding]:
@@ -234,15 +201,10 @@ def _unseen(patch: Patch, table: str, index: int, key: str, text: str) -> Iterat
     hidden = next((char for char in text if not char.isprintable() and char not in "\n\t\f\xa0\u3000"), None)
     if hidden is not None:
         what = f"writes U+{ord(hidden):04X}, which cannot be seen and may show code otherwise than it runs"
-        yield _finding(patch, table, index, key, "warning", what)
-
-
-def _finding(patch: Patch, table: str, index: int, key: str, level: str, message: str) -> Finding:
-    at = place(patch, table, index, key)
-    return Finding(at.details["patch_file"], at.details["patch_line"], level, f"{table} {index}: {key}", message)
+        yield at(patch, table, index, key, "invisible", what)
 
 
 def _example_finding(patch: Patch, edit: Edit, example: Example, message: str) -> Finding:
     line = patch.line_of("edit", edit.index, "example", example.index)
     key = f"edit {edit.index}: example {example.index}"
-    return Finding(patch.path or patch.name, line, "error", key, message)
+    return Finding(patch.path or patch.name, line, "example", key, message)

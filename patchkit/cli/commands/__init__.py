@@ -82,8 +82,12 @@ COMMANDS: dict[str, Command] = {
     ),
     "lint": Command(
         "lint",
-        "check patch files, without a site",
-        "  patchkit lint patches/my-fix.toml\n  patchkit lint      every patch of the project",
+        "check patch files; improve them",
+        "  patchkit lint      every patch of the project\n"
+        "  patchkit lint my-fix --against installed\n"
+        '  patchkit lint my-fix --against ">=2.30,<2.33" --fix --dry-run',
+        "Check patch files: without a site, or against what is installed or was released.\n"
+        "--fix rewrites them where that is proved to change nothing that the patch does.",
     ),
     "matrix": Command(
         "matrix",

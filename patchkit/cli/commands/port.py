@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from patchkit.cli.context import catalog_of
+from patchkit.cli.context import catalog_of, refuse_foreign
 from patchkit.cli.output import Output
-from patchkit.errors import PlanError, SiteError, UsageError
+from patchkit.errors import PlanError, SiteError
 
 if TYPE_CHECKING:
     from patchkit.author.proposal import Part, Port
     from patchkit.model.patch import Patch
-    from patchkit.ops.catalog import Catalog
 
 _STYLES = {"fits": "green", "ported": "cyan", "widened": "cyan", "decide": "red"}
 
@@ -39,13 +37,14 @@ def run_port(arguments: Namespace) -> int:
 
     from patchkit.author.port import port
     from patchkit.author.published import cached_between, get_wheel, opened_wheel
+    from patchkit.author.save import replace_file
     from patchkit.cli.progress import Ticker
 
     output: Output = arguments.output
     catalog = catalog_of(arguments)
     patch = catalog.load(arguments.name)
     if arguments.write:
-        _refuse_foreign(catalog, patch)
+        refuse_foreign(catalog, patch)
     tick = Ticker(output)
     name = patch.target.name
     tick(0, 0, f"fetching {name} {arguments.to}")
@@ -80,7 +79,7 @@ def run_port(arguments: Namespace) -> int:
     _show(output, found, diff, write=arguments.write)
     if found.data is not None and patch.path is not None:
         if arguments.write:
-            _write(patch.path, found.data)
+            replace_file(patch.path, found.data)
             written = patch.path
             output.line(f"written: {patch.path}")
         else:
@@ -102,19 +101,6 @@ def run_port(arguments: Namespace) -> int:
         written=written,
     )
     return 0 if ok else 1
-
-
-def _refuse_foreign(catalog: Catalog, patch: Patch) -> None:
-    """Refuse to write a patch that belongs to an installed package: the next install would take it back."""
-    folder = os.path.realpath(os.path.dirname(patch.path or ""))
-    owner = next((one.origin for one in catalog.all_folders() if os.path.realpath(one.path) == folder), None)
-    if owner in ("shipped", "package"):
-        whose = "patchkit" if owner == "shipped" else "an installed package"
-        raise UsageError(
-            f"{patch.path} belongs to {whose}",
-            hint=f"copy it to your own folder first: cp {patch.path} patches/; a patch there comes before this one",
-            details={"path": patch.path},
-        )
 
 
 #: Releases that are tried as the one to port from, before a person is asked to name one.
@@ -245,20 +231,3 @@ def _variant_json(part: Part) -> dict[str, Any] | None:
         return None
     keys = ("files", "file", "scope", "inside", "find", "match", "action", "text", "count", "nth")
     return {key: getattr(part.variant, key) for key in keys if key in part.variant._fields}
-
-
-def _write(path: str, data: bytes) -> None:
-    """Put the new patch file in the place of the old one, at once."""
-    import shutil
-    import tempfile
-
-    path = os.path.realpath(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=".port-", dir=os.path.dirname(path))
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
