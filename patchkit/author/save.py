@@ -8,6 +8,7 @@ import tempfile
 
 from patchkit.errors import SiteError, UsageError
 from patchkit.model.checks import name as check_name
+from patchkit.runtime.ledger import read_regular
 
 
 def check_free(name: str, path: str, *, overwrite: bool) -> None:
@@ -52,21 +53,36 @@ def save(path: str, data: bytes, *, hint: str | None = None) -> None:
         ) from None
 
 
-def replace_file(path: str, data: bytes) -> None:
-    """Put another content in the place of a patch file that is there, at once, with the mode it has.
+def replace_file(path: str, was: bytes, data: bytes) -> None:
+    """Put ``data`` in the place of a patch file that holds ``was``, at once, with the mode it has.
 
     A link stays one: what it leads to is replaced.
 
     Raises:
-        OSError: It cannot be.
+        SiteError: ``unwritable``: it holds something else by now, or cannot be written.
     """
     path = os.path.realpath(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=".patchkit-", dir=os.path.dirname(path))
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        if read_regular(path) != was:
+            raise SiteError(
+                f"{path}: was changed meanwhile: nothing is written",
+                code="unwritable",
+                hint="run the command again",
+                details={"path": path},
+            )
+        descriptor, temporary = tempfile.mkstemp(prefix=".patchkit-", dir=os.path.dirname(path))
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            shutil.copymode(path, temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise SiteError(
+            f"{path}: cannot be written: {error.strerror}",
+            code="unwritable",
+            hint="check the permissions of the file and of its folder",
+            details={"path": path},
+        ) from None

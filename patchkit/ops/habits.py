@@ -122,7 +122,7 @@ def telling(patch: Patch) -> Iterator[Finding]:
     if patch.upstreamed or patch.target.otherwise:
         return
     clauses = parse_requirement(patch.target.requirement).specifier
-    bound = next((str(one) for one in clauses if one.operator in ("<", "<=", "==", "===", "~=")), None)
+    bound = next((str(one) for one in clauses if one.operator in ("<", "<=", "~=")), None)
     if bound is not None:
         what = f"the requirement ends at {bound}, with neither an [[upstreamed]] nor an `otherwise`"
         yield of_file(patch, "no-upstreamed", "target: requirement", ("target", "requirement"), what)

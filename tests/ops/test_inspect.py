@@ -321,19 +321,20 @@ def test_doctor_finds_problems(bench: Bench) -> None:
 
 def test_lint(bench: Bench) -> None:
     path = bench.patch("double", DOUBLE)
-    path.write_text(path.read_text().replace("[target]", 'description = "Why."\n[target]'))
+    path.write_text(path.read_text().replace("[target]", 'description = "Why."\nlinks = ["x"]\n[target]'))
     run = bench("lint")
     assert (run.status, run.out) == (0, "1 patch file, 0 findings\n")
     path.write_text(path.read_text() + "[[edit.example]]\nbefore = 'y = x + x'\nafter = 'y = x'\n")
     run = bench("lint", "double")
     assert run.status == 1
     assert run.out == (
-        f"{path}:12: error: edit 1: example 1: the example does not hold:\n"
+        f"{path}:13: error: edit 1: example 1: the example does not hold: [example]\n"
         "    --- after, as written\n"
         "    +++ after, as the edit makes it\n"
         "    @@ -1 +1 @@\n"
         "    -y = x\n"
         "    +y = 2 * x\n"
+        "    why: the edit does something else than its author wrote down\n"
         "1 patch file, 1 finding\n"
     )
 
@@ -342,7 +343,7 @@ def test_lint_warnings_count_when_strict(bench: Bench) -> None:
     bench.patch("double", DOUBLE)
     run = bench("lint", "double")
     assert run.status == 0
-    assert "warning: description: no description: say why, and when not\n" in run.out
+    assert "warning: description: no description: say why, and when not [no-description]\n" in run.out
     assert bench("lint", "double", "--strict").status == 1
 
 

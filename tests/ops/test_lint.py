@@ -11,7 +11,8 @@ import pytest
 from patchkit.ops.lint import Finding, lint_file
 
 HEAD = (
-    'schema = 1\nname = "p"\nsummary = "s"\ndescription = "Why."\n[target]\nrequirement = "demo"\n'
+    # Nothing of it is worth a note.
+    'schema = 1\nname = "p"\nsummary = "s"\ndescription = "Why."\nlinks = ["https://example.org/1"]\n[target]\nrequirement = "demo"\n'
     '[[edit]]\nfile = "demo/core.py"\n'
 )
 

@@ -184,7 +184,7 @@ def _finish(arguments: Namespace, one: _Linted) -> None:
     elif one.fixed.done:
         from patchkit.author.save import replace_file
 
-        replace_file(one.path, one.fixed.patch.data)
+        replace_file(one.path, one.patch.data, one.fixed.patch.data)
 
 
 def _diff(one: _Linted) -> str:

@@ -79,7 +79,7 @@ def run_port(arguments: Namespace) -> int:
     _show(output, found, diff, write=arguments.write)
     if found.data is not None and patch.path is not None:
         if arguments.write:
-            replace_file(patch.path, found.data)
+            replace_file(patch.path, patch.data, found.data)
             written = patch.path
             output.line(f"written: {patch.path}")
         else:
