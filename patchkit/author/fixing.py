@@ -11,7 +11,7 @@ from patchkit.edit.plan import upstreamed_by
 from patchkit.errors import PatchFileError, PatchkitError, SiteError
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
-from patchkit.ops.lint import lint_patch
+from patchkit.ops.lint import in_order, lint_patch
 from patchkit.ops.rules import NOTE, Finding, Fix
 from patchkit.tuples import NamedTuple
 
@@ -44,6 +44,7 @@ def fix(patch: Patch, find: Callable[[Patch], Sequence[Finding]], releases: Sequ
     for _ in range(_ROUNDS):
         before = patch
         touched: set[tuple[str, int]] = set()
+        healed: list[Finding] = []
         # What is dropped last, from the end: the numbers of the others stay.
         findings = [f for f in find(patch) if f.fix is not None]
         findings.sort(key=lambda f: (_drops(f), -f.fix.index if f.fix is not None and _drops(f) else 0))
@@ -61,10 +62,11 @@ def fix(patch: Patch, find: Callable[[Patch], Sequence[Finding]], releases: Sequ
                 refused[name] = (finding, message)
                 continue
             touched.add((one.table, one.index))
-            done.append(finding)
+            healed.append(finding)
             patch = fixed
-        if not touched:
+        if not healed:
             break
+        done += in_order(healed)
     return Fixed(patch, tuple(done), tuple(refused.values()))
 
 

@@ -90,8 +90,8 @@ def _anchor(patch: Patch, edit: Edit, releases: Sequence[WheelFiles]) -> Iterato
         place = f" in {shorter.scope}" if shorter.scope is not None and shorter.scope != edit.scope else ""
         shown = "\n".join(f"    | {line}".rstrip() for line in shorter.find.splitlines())
         what = (
-            f"is {_size(edit.find)}, and {_size(shorter.find)}{place} make the same change on "
-            f"{_few([files.version for files in fitting])}:\n{shown}"
+            f"is {_size(edit.find)}; on {_few([files.version for files in fitting])} the same change is made by "
+            f"{_size(shorter.find)}{place}:\n{shown}"
         )
         yield at(patch, "edit", edit.index, "find", "anchor-long", what, Fix("edit", edit.index, shorter))
 
@@ -218,10 +218,10 @@ def _requirement(patch: Patch, releases: Releases) -> Iterator[Finding]:
     verdicts = [
         judge_release(patch, files, own.specifier.contains(files.version, prereleases=True)) for files in releases.files
     ]
+    yield from _has_it(patch, releases, [v for v in verdicts if v.state == "fails"])
     failing = [v for v in verdicts if v.admitted and v.state in ("fails", "no-edits")]
     if failing:
         yield _wide(patch, releases, verdicts, failing)
-        yield from _has_it(patch, releases, failing)
         return
     outside = [v.version for v in verdicts if not v.admitted and v.state == "applies"]
     if outside and releases.listing is not None:
@@ -233,7 +233,6 @@ def _requirement(patch: Patch, releases: Releases) -> Iterator[Finding]:
         elif releases.every and not releases.missing:
             fix = Fix("target", requirement=proposed)
         yield of_file(patch, "requirement-narrow", "target: requirement", ("target", "requirement"), what, fix)
-    yield from _has_it(patch, releases, [v for v in verdicts if v.state == "fails"])
 
 
 def _wide(patch: Patch, releases: Releases, verdicts: Sequence[Verdict], failing: Sequence[Verdict]) -> Finding:

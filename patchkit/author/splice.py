@@ -83,7 +83,8 @@ class PatchText:
                 new one.
         """
         lines = self.text.split("\n")
-        number = key_lines(self.text).get(path)
+        known = key_lines(self.text)
+        number = known.get(path)
         key = str(path[-1])
         head = None if number is None else re.match(rf"([ \t]*){re.escape(key)}([ \t]*)=([ \t]*)", lines[number - 1])
         end = None if number is None or head is None else _end_of_value(lines, number - 1, head.end())
@@ -91,8 +92,11 @@ class PatchText:
             raise PatchFileError(f"`{key}` is not written as a string of its own", hint="change it by hand")
         last, column = end
         indent, blanks, gap = head.groups()
-        name = key + blanks if rename is None else rename.ljust(len(key + blanks)) if blanks else rename
-        name += " " if blanks and not name.endswith((" ", "\t")) else ""
+        name = key + blanks
+        if rename is not None:
+            own = [n for p, n in known.items() if len(p) == len(path) and p[:-1] == path[:-1]]
+            aligned = any(re.match(r"[ \t]*\w+ {2,}=", lines[n - 1]) for n in own)
+            name = (rename.ljust(len(name) - 1) if aligned else rename) + blanks[:1]
         changed = f"{indent}{name}={gap}{_string(value)}{lines[last][column:]}"
         lines[number - 1 : last + 1] = changed.split("\n")
         self.text = "\n".join(lines)

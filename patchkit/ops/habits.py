@@ -131,9 +131,8 @@ def telling(patch: Patch) -> Iterator[Finding]:
 def repeated(patch: Patch) -> Iterator[Finding]:
     """Edits that change nothing, say what another one says, or cannot land together with it."""
     for edit in patch.edits:
-        unchanged = edit.find is not None and normalised(edit.find) == normalised(edit.text)
-        unchanged = unchanged or (edit.match is not None and edit.match.strip() == edit.text.strip())
-        if edit.action == "replace" and unchanged:
+        # Of a text edit, the loader says so.
+        if edit.action == "replace" and edit.match is not None and edit.match.strip() == edit.text.strip():
             yield at(patch, "edit", edit.index, "replace", "no-change", "is the anchor itself")
     if len(patch.edits) <= MOST_COMPARED:
         for number, edit in enumerate(patch.edits):
