@@ -202,7 +202,8 @@ def whole(folder: str, site: str, patch: str, old: Mapping[str, bytes], can: Map
     """Lint, apply, compare, revert, compare; "" when all is right."""
     status, answer = patchkit(folder, site, "lint", "--strict", patch)
     if status:
-        return f"lint: {answer['findings'][:1] if 'findings' in answer else answer['error']}"
+        told = [finding for finding in answer.get("findings", ()) if finding["level"] != "note"]
+        return f"lint: {told[:1] or answer['error']}"
     status, answer = patchkit(folder, site, "apply", patch)
     if status:
         return f"apply, {answer['error']['code']}: {answer['error']['message']}"
