@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from patchkit.author.derive import innermost, shortest
 from patchkit.author.hunks import hunks, lines_of, merged
 from patchkit.author.matrix import Verdict, judge_release, short_reason
-from patchkit.author.published import HostGrammar, WheelFiles
+from patchkit.author.published import HostGrammar, Progress, WheelFiles
 from patchkit.author.ranges import propose
 from patchkit.edit.lay import PYTHON
 from patchkit.edit.locate import locate
@@ -38,12 +38,13 @@ TELLING = 12
 _HEADER = re.compile(r"(?:@|(?:async[ \t]+)?def\b|class\b)")
 
 
-def lint_on(patch: Patch, releases: Releases) -> list[Finding]:
+def lint_on(patch: Patch, releases: Releases, progress: Progress | None = None) -> list[Finding]:
     """Everything that is wrong with, or could be better in, a patch, held against releases, by line.
 
     Args:
         patch: The patch.
         releases: Releases of its target.
+        progress: Told how far it is: every edit counts as one, and so does every release.
 
     Raises:
         SiteError: ``fetch``: a wheel cannot be read.
@@ -51,13 +52,18 @@ def lint_on(patch: Patch, releases: Releases) -> list[Finding]:
     own = lint_patch(patch)
     if any(finding.rule == "pattern" for finding in own):
         return own
+    total = len(patch.edits) + len(releases.files)
     judged = {edit.index for edit in patch.edits if any(_effect(patch, edit, files) for files in releases.files)}
     # What the text alone suggests of an anchor gives way to what the releases show.
     guessed = {f"edit {index}: find" for index in judged}
     own = [f for f in own if not (f.rule in ("no-scope", "anchor-long") and f.key in guessed)]
-    found = [finding for edit in patch.edits for finding in _anchor(patch, edit, releases.files)]
+    found: list[Finding] = []
+    for edit in patch.edits:
+        if progress is not None:
+            progress(edit.index - 1, total, f"edit {edit.index} of {patch.name}")
+        found += _anchor(patch, edit, releases.files)
     if not any(finding.level == ERROR or finding.rule == "never-matches" for finding in (*own, *found)):
-        found += _requirement(patch, releases)
+        found += _requirement(patch, releases, progress)
     return in_order([*own, *found])
 
 
@@ -213,11 +219,14 @@ def _candidates(edit: Edit, files: WheelFiles, path: str, after: bytes) -> Itera
 # -- the requirement ---------------------------------------------------------------------------------------------------
 
 
-def _requirement(patch: Patch, releases: Releases) -> Iterator[Finding]:
+def _requirement(patch: Patch, releases: Releases, progress: Progress | None) -> Iterator[Finding]:
     own = parse_requirement(patch.target.requirement)
-    verdicts = [
-        judge_release(patch, files, own.specifier.contains(files.version, prereleases=True)) for files in releases.files
-    ]
+    verdicts = []
+    for done, files in enumerate(releases.files, len(patch.edits)):
+        if progress is not None:
+            progress(done, len(patch.edits) + len(releases.files), f"{patch.name} on {files.name} {files.version}")
+        admitted = own.specifier.contains(files.version, prereleases=True)
+        verdicts.append(judge_release(patch, files, admitted))
     yield from _has_it(patch, releases, [v for v in verdicts if v.state == "fails"])
     failing = [v for v in verdicts if v.admitted and v.state in ("fails", "no-edits")]
     if failing:

@@ -198,10 +198,24 @@ def _texts(patch: Patch) -> Iterator[Finding]:
 
 def _unseen(patch: Patch, table: str, index: int, key: str, text: str) -> Iterator[Finding]:
     """Code that would be written and looks otherwise than it runs (CVE-2021-42574), or that cannot be seen."""
-    hidden = next((char for char in text if not char.isprintable() and char not in "\n\t\f\xa0\u3000"), None)
+    hidden = next((char for char in text if not char.isprintable() and _unseeable(char)), None)
     if hidden is not None:
         what = f"writes U+{ord(hidden):04X}, which cannot be seen and may show code otherwise than it runs"
         yield at(patch, table, index, key, "invisible", what)
+
+
+def _unseeable(char: str) -> bool:
+    """Whether a character that Python does not call printable cannot be seen.
+
+    A line break or a blank can; so can what a later Unicode than this Python's has assigned, outside of what Unicode
+    keeps for invisible characters (DerivedCoreProperties, Default_Ignorable_Code_Point).
+    """
+    import unicodedata
+
+    if char in "\n\t\f\xa0\u3000":
+        return False
+    ignorable = char == "\u2065" or "\ufff0" <= char <= "\ufff8" or "\U000e0000" <= char <= "\U000e0fff"
+    return ignorable or unicodedata.category(char) != "Cn"
 
 
 def _example_finding(patch: Patch, edit: Edit, example: Example, message: str) -> Finding:

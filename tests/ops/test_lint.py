@@ -99,3 +99,21 @@ def test_a_loaders_problem_names_its_key_once(tmp_path: Path, body: str, key: st
     assert finding.key == key
     assert finding.message.startswith(message)
     assert "edit 1" not in finding.message
+
+
+@pytest.mark.parametrize(
+    ("char", "found"),
+    [
+        ("\u202e", True),  # right-to-left override
+        ("\u200b", True),  # zero width space
+        ("\u2065", True),  # unassigned, and kept for invisible characters
+        ("\U000e0999", True),
+        ("\ue000", True),  # private use: nobody knows
+        ("\U0003fffd", False),  # unassigned: to this Python only, perhaps
+        ("\u3000", False),
+        ("é", False),
+    ],
+)
+def test_characters_that_cannot_be_seen(tmp_path: Path, char: str, found: bool) -> None:
+    rules = [finding.rule for finding in lint(tmp_path, f"find = 'abcd'\nreplace = 'x = \"{char}\"'\n")]
+    assert rules == (["invisible"] if found else [])

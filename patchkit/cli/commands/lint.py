@@ -122,9 +122,12 @@ def _lint(arguments: Namespace, path: str) -> _Linted:
         find: Callable[[Patch], list[Finding]] = lint_patch
         if releases is not None:
             from patchkit.author.linting import lint_on
+            from patchkit.cli.progress import Ticker
+
+            tick = Ticker(arguments.output)
 
             def find(patch: Patch) -> list[Finding]:
-                return lint_on(patch, releases)
+                return lint_on(patch, releases, tick)
 
         def wanted(patch: Patch) -> list[Finding]:
             return [finding for finding in find(patch) if finding.rule not in ignored]
