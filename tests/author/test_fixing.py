@@ -254,6 +254,28 @@ def test_what_is_laid_out_otherwise_is_left_to_a_person(bench: Bench, cache: Pat
     )
 
 
+def test_a_fix_says_what_was_meant_and_nothing_else(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is wrong with how the text is changed, the file is read again and compared."""
+    from patchkit.author.fixing import changed
+    from patchkit.author.splice import PatchText
+    from patchkit.errors import PatchFileError
+    from patchkit.model.load import load_patch
+    from patchkit.ops.rules import Fix
+
+    patch = load_patch(str(write(bench, ONE_FIXED)))
+    one = Fix("edit", 1, patch.edits[0]._replace(scope="Worker"))
+    assert changed(patch, one).data == ONE_FIXED.replace('"Worker.run"', '"Worker"').encode()
+    right = PatchText.set_string
+
+    def wrong(self: PatchText, path: tuple[str | int, ...], value: str) -> None:
+        right(self, path, value)
+        right(self, ("target", "otherwise"), "something else")
+
+    monkeypatch.setattr(PatchText, "set_string", wrong)
+    with pytest.raises(PatchFileError, match="not laid out so that it can be changed for sure"):
+        changed(patch, one)
+
+
 def test_an_example_that_the_shorter_anchor_breaks_keeps_the_longer_one(bench: Bench, cache: Path) -> None:
     example = (
         "\n[[edit.example]]\nbefore = '''\n        first = job\n        result = double(job)\n        third = result\n"
