@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from patchkit.author.matrix import plan_release
-from patchkit.author.published import HostGrammar, WheelFiles
+from patchkit.author.published import WheelFiles
 from patchkit.author.splice import PatchText
 from patchkit.edit.plan import upstreamed_by
 from patchkit.errors import PatchFileError, PatchkitError, SiteError
@@ -166,7 +166,7 @@ def outcome(patch: Patch, files: WheelFiles) -> Outcome:
         SiteError: A file of the release cannot be had.
     """
     try:
-        if upstreamed_by(patch, files, HostGrammar()) is not None:
+        if upstreamed_by(patch, files, files.grammar) is not None:
             return "upstreamed", None
         return "plan", {plan.path: plan.after for plan in plan_release(patch, files).files}
     except SiteError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from patchkit.author.derive import innermost, shortest
 from patchkit.author.hunks import hunks, lines_of, merged
 from patchkit.author.matrix import Verdict, judge_release, short_reason
-from patchkit.author.published import HostGrammar, Progress, WheelFiles
+from patchkit.author.published import Progress, WheelFiles
 from patchkit.author.ranges import propose
 from patchkit.edit.lay import PYTHON
 from patchkit.edit.locate import locate
@@ -116,7 +116,7 @@ def _reason(patch: Patch, edit: Edit, files: WheelFiles) -> str:
     """Why an edit does not fit a release, in a line."""
     alone = patch._replace(edits=(edit,), adds=(), preconditions=(), postconditions=(), upstreamed=())
     try:
-        plan_patch(alone, files, HostGrammar())
+        plan_patch(alone, files, files.grammar)
     except PatchkitError as error:
         return short_reason(error)
     return "it does with others only"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
@@ -42,15 +44,13 @@ class Releases(NamedTuple):
 
 
 class _Installed(WheelFiles):
-    """What is installed, with the bytes that the installer put there."""
+    """What is installed, with the bytes that the installer put there, judged by the grammar of the site's Python."""
 
-    def __init__(self, distribution: Distribution, originals: Originals) -> None:
-        self.name = distribution.name
-        self.version = distribution.version
+    def __init__(self, distribution: Distribution, originals: Originals, site: Site) -> None:
+        nothing = zipfile.ZipFile(io.BytesIO(), "w")
+        super().__init__(nothing, distribution.name, distribution.version, site)
         self._originals = originals
         self._members = {path: path for path in distribution.record.paths()}
-        self._read = {}
-        self._texts = {}
 
     def data(self, path: str) -> bytes:
         """The pristine bytes of one file.
@@ -90,7 +90,7 @@ def installed(
     with opened(here, write=False, notice=notice) as workspace:
         distribution = installed_plainly(workspace, patch.target.name)
         originals = Originals(workspace.site.home, distribution, progress)
-        yield Releases((_Installed(distribution, originals),))
+        yield Releases((_Installed(distribution, originals, workspace.site),))
 
 
 @contextmanager

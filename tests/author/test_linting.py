@@ -272,6 +272,7 @@ def test_what_is_installed_is_what_the_installer_put_there(bench: Bench) -> None
     path = bench.patch("fix", LONG)
     assert bench("apply", "fix").status == 0
     run = bench.json("lint", str(path), "--against", "installed")
+    assert run.json["error"] is None, run.json["error"]
     assert "anchor-long" in [f["rule"] for f in run.json["findings"]]
     assert run.json["against"] == [
         {"name": "fix", "distribution": "demo", "versions": ["1.0"], "missing": [], "offline": None}
