@@ -24,6 +24,9 @@ from patchkit.ops.rules import Finding
 PLACEHOLDER = "One line: what it does"
 """The summary that `patchkit new` writes, to be replaced."""
 
+_PROSE = (".po", ".pot", ".md", ".rst", ".txt")
+"""Endings of files that nothing runs, in which joiners and direction marks belong to the languages written there."""
+
 
 def lint_file(path: str) -> list[Finding]:
     """Check one patch file.
@@ -175,18 +178,21 @@ def _difference(result: str, expected: str) -> str:
 
 def _texts(patch: Patch) -> Iterator[Finding]:
     for add in patch.adds:
-        yield from _unseen(patch, "add", add.index, "content", add.content)
+        if not add.file.endswith(_PROSE):
+            yield from _unseen(patch, "add", add.index, "content", add.content)
     if patch.summary == PLACEHOLDER:
         yield of_file(patch, "placeholder", "summary", ("summary",), "still holds what `patchkit new` wrote")
     if not patch.description.strip():
         what = "no description: say why, and when not"
         yield of_file(patch, "no-description", "description", ("name",), what)
     for edit in patch.edits:
-        for text in (edit.text, *edit.imports):
+        for text in () if all(path.endswith(_PROSE) for path in edit.files) else (edit.text, *edit.imports):
             yield from _unseen(patch, "edit", edit.index, edit.action, text)
         if edit.find is not None and "\n" not in edit.find and edit.scope is None and len(edit.find.strip()) < 4:
             yield at(patch, "edit", edit.index, "find", "anchor-short", "a very short anchor without a scope")
-        if edit.find is not None and edit.text and edit.action in ("replace", "insert_before", "insert_after"):
+        shown = bool(edit.examples)  # the author has said what comes out, as at the end of a file without a line break
+        moves = edit.action in ("replace", "insert_before", "insert_after")
+        if edit.find is not None and edit.text and moves and not shown:
             broken = edit.find.endswith("\n"), edit.text.endswith("\n")
             if broken == (True, False):
                 what = f"`find` ends in a line break, `{edit.action}` does not: two lines will be joined"
@@ -215,7 +221,8 @@ def _unseeable(char: str) -> bool:
     if char in "\n\t\f\xa0\u3000":
         return False
     ignorable = char == "\u2065" or "\ufff0" <= char <= "\ufff8" or "\U000e0000" <= char <= "\U000e0fff"
-    return ignorable or unicodedata.category(char) != "Cn"
+    never = "\ufdd0" <= char <= "\ufdef" or ord(char) & 0xFFFE == 0xFFFE  # noncharacters
+    return ignorable or never or unicodedata.category(char) != "Cn"
 
 
 def _example_finding(patch: Patch, edit: Edit, example: Example, message: str) -> Finding:

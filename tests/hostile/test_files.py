@@ -150,6 +150,29 @@ def test_lint_warns_of_code_that_cannot_be_seen(bench: Bench) -> None:
     assert "content: writes U+2066" in bench("lint", str(added)).out
 
 
+@pytest.mark.parametrize(
+    ("char", "warned"),
+    [
+        ("\U000323b5", False),  # no character yet: a later Unicode may have it as a letter
+        ("\u2065", True),  # none either, and reserved for one that is never shown
+        ("\U000e0fff", True),
+        ("\ufffe", True),
+        ("\u200b", True),
+    ],
+)
+def test_lint_knows_what_is_only_new_from_what_cannot_be_seen(bench: Bench, char: str, warned: bool) -> None:
+    path = bench.patch("letter", f'{EDIT}find = "y = x + x"\nreplace = \'y = "{char}"\'\n')
+    assert ("cannot be seen" in bench("lint", str(path)).out) is warned
+
+
+def test_lint_leaves_the_joiners_of_a_language_to_its_texts(bench: Bench) -> None:
+    """A catalogue of messages runs nowhere; Sinhala and Persian cannot be written without a joiner."""
+    content = 'content = "msgstr \\u200d"\n'
+    path = bench.patch("words", f'[[add]]\nfile = "demo/si.po"\n{content}[[add]]\nfile = "demo/si.py"\n{content}')
+    assert bench("lint", str(path)).out.count("cannot be seen") == 1
+    assert "add 2: content" in bench("lint", str(path)).out
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1", "cp037"])
 def test_patch_files_in_another_encoding(bench: Bench, encoding: str) -> None:
     path = bench.patch("é".encode("ascii", "ignore").decode() or "enc", SWAP + "# é\n")
