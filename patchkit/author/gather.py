@@ -32,6 +32,7 @@ _LEFTOVERS = ("~", ".orig", ".rej", ".bak", ".swp", ".swo", ".tmp")
 """Endings of what editors and patch tools leave behind."""
 
 GONE = "is gone: a patch cannot remove a file"
+NOT_PLAIN = "is a new file with NUL bytes or carriage returns, which a patch file cannot hold"
 NOT_ASKED = "is left out, as asked"
 
 
@@ -319,6 +320,6 @@ def _note_added(found: Gathered, path: str, data: bytes | None, choice: Choice |
         found.left.append((path, "is a new file that is not UTF-8 text"))
         return
     if b"\0" in data or b"\r" in data:
-        found.left.append((path, "is a new file with NUL bytes or carriage returns, which a patch file cannot hold"))
+        found.left.append((path, NOT_PLAIN))
     else:
         found.added.append((path, data))

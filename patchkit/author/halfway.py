@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.author.importing import Laid, lay, read_diff
+from patchkit.author.diffs import read_diff
+from patchkit.author.importing import Laid, lay
 from patchkit.author.scratch import Copy, scratch_copy
 from patchkit.errors import SiteError
 from patchkit.ops.session import opened

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from patchkit.author.beside import save_patch
 from patchkit.author.create import compose, installed_plainly
-from patchkit.author.gather import NOT_ASKED, Changed, Gathered
+from patchkit.author.diffs import FileDiff, read_diff
+from patchkit.author.gather import NOT_ASKED, NOT_PLAIN, Changed, Gathered
 from patchkit.author.hunks import lines_of
 from patchkit.author.mail import Mail, read_mail
 from patchkit.author.original import Originals
-from patchkit.author.placing import DiffHunk, Mark, place
+from patchkit.author.placing import Placed, as_said, place
 from patchkit.author.save import check_free
 from patchkit.author.unplaced import PRESENT, Problem, describe, refusal
 from patchkit.edit.parse import Parse
 from patchkit.edit.source import Source, Splice
-from patchkit.errors import PlanError, UsageError
+from patchkit.errors import PlanError
 from patchkit.ops.session import opened
 from patchkit.site.environment import home_of
 from patchkit.site.grammar import Grammar
@@ -32,16 +32,9 @@ if TYPE_CHECKING:
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
-"""What `git diff --color` writes around its lines. A file's own escape characters would stand in its hunks as well."""
+_ABSENT = "is on one side of the diff alone, which has no lines of it: as `git diff` writes it, it can be imported"
 
-
-class FileDiff(NamedTuple):
-    """What a diff says of one file: ``kind`` is "changed", "added", "removed", "renamed" or "binary"."""
-
-    path: str
-    kind: str
-    hunks: tuple[DiffHunk, ...]
+_RAW_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class Laid(NamedTuple):
@@ -192,80 +185,6 @@ def lay(
     return Laid(distribution, gathered, tuple(problems), read_mail(diff, distribution), total - failing, total, used)
 
 
-def read_diff(data: bytes) -> list[FileDiff]:
-    """The files of a unified diff.
-
-    Raises:
-        UsageError: ``diff``: it is none, is cut off, or a hunk has another number of lines than it says.
-    """
-    try:
-        from unidiff.errors import UnidiffParseError
-        from unidiff.patch import PatchSet
-    except ImportError:
-        raise UsageError(
-            "`import` reads diffs with unidiff, which is not installed beside patchkit",
-            code="extra",
-            hint=_install("unidiff"),
-        ) from None
-
-    # In whatever style the diff came: the file's own line breaks are kept in the end.
-    text = _COLOUR.sub("", data.decode("utf-8", "surrogateescape").replace("\r\n", "\n"))
-    if not text.strip():
-        raise UsageError("there is no diff: it is empty", code="diff", hint="see `git diff` or `diff -u`")
-    try:
-        parsed = PatchSet(text)
-    except (UnidiffParseError, ValueError, IndexError) as error:
-        raise UsageError(f"not a unified diff: {error}", code="diff", hint="see `git diff` or `diff -u`") from None
-    files = []
-    for file in parsed:
-        hunks = tuple(
-            DiffHunk(
-                tuple(_joined(hunk)),
-                next((line.diff_line_no for line in hunk if line.diff_line_no), 1),
-            )
-            for hunk in file
-        )
-        kind = (
-            "binary"
-            if file.is_binary_file
-            else "added"
-            if file.is_added_file
-            else "removed"
-            if file.is_removed_file
-            else "renamed"
-            if file.is_rename
-            else "changed"
-        )
-        files.append(FileDiff(file.path, kind, hunks))
-    if not files:
-        raise UsageError("not a unified diff: it names no file", code="diff", hint="see `git diff` or `diff -u`")
-    return files
-
-
-def _install(library: str) -> str:
-    """The command that puts a library beside patchkit, whatever installed it."""
-    import sys
-    from importlib.util import find_spec
-
-    if find_spec("pip") is None:
-        return f"`{shlex.join(['uv', 'pip', 'install', '--python', sys.executable, library])}`"
-    return f"`{shlex.join([sys.executable, '-m', 'pip', 'install', library])}`"
-
-
-def _joined(hunk: Iterable[Any]) -> Iterator[tuple[Mark, str]]:
-    """The lines of a hunk with ``\\n`` line breaks, and without one where the diff says that the file has none."""
-    held: tuple[Mark, str] | None = None
-    for line in hunk:
-        if line.line_type == "\\":
-            held = None if held is None else (held[0], held[1].rstrip("\n"))
-            continue
-        if held is not None:
-            yield held
-        held = (line.line_type if line.line_type in "+-" else " ", line.value.rstrip("\n") + "\n")
-    if held is not None:
-        yield held
-
-
 def _chosen(
     files: Sequence[FileDiff], exclude: Sequence[str], distribution: Distribution, notice: Callable[[str], None]
 ) -> list[FileDiff]:
@@ -335,14 +254,18 @@ def _gather(
             new, reason = _place_of_new(file, distribution, list(stripped))
             if reason is not None:
                 left[new] = reason
+            elif any("\r" in kind for hunk in file.hunks for kind in hunk.breaks):
+                left[new] = NOT_PLAIN
             else:
                 text = "".join(line for hunk in file.hunks for line in hunk.new)
                 added[new] = text.encode("utf-8", "surrogateescape")
             continue
-        if path is None:
+        if file.kind == "absent":
+            left[path or file.path] = _ABSENT
+        elif path is None:
             new, _ = _place_of_new(file, distribution, list(stripped))
             if new in added and file.hunks:
-                added[new] = _placed(new, added[new], file.hunks, problems, parse) or added[new]
+                added[new] = _placed(new, added[new], file, problems, parse) or added[new]
             else:
                 left[file.path] = f"is no file of {distribution.name} {distribution.version}"
         elif file.kind == "removed":
@@ -352,7 +275,7 @@ def _gather(
         else:
             known = changed.get(path)
             before = originals.of(path) if known is None else known.before
-            after = _placed(path, before if known is None else known.after, file.hunks, problems, parse)
+            after = _placed(path, before if known is None else known.after, file, problems, parse)
             if after is not None:
                 changed[path] = Changed(path, before, after)
             elif known is None:
@@ -390,17 +313,70 @@ def _place_of_new(file: FileDiff, distribution: Distribution, stripped: Sequence
     return path, None
 
 
-def _placed(path: str, before: bytes, hunks: Sequence[DiffHunk], problems: list[Problem], parse: Parse) -> bytes | None:
+def _placed(path: str, before: bytes, file: FileDiff, problems: list[Problem], parse: Parse) -> bytes | None:
     """The file with the hunks at their places; what has none goes to ``problems``. None: it has all of them already."""
     source = Source(before, path=path)
     lines = lines_of(source.text)
-    placed, unplaced = place(lines, hunks)
+    placed, unplaced = place(lines, file.hunks)
+    if unplaced and (proved := _as_named(source, lines, before, file)) is not None:
+        return proved
     if unplaced and not placed and all(one.present for one in unplaced):
         return None
     if unplaced:
-        problems += describe(source, hunks, unplaced, parse)
+        problems += describe(source, file.hunks, unplaced, parse)
+    return _made(source, lines, placed)
+
+
+def _made(source: Source, lines: Sequence[str], placed: Sequence[Placed]) -> bytes:
+    exact = _with_breaks(source, placed)
+    if exact is not None:
+        return exact
     starts = [0]
     for text in lines:
         starts.append(starts[-1] + len(text))
     splices = [Splice(starts[one.start], starts[one.stop], "".join(one.new), 0) for one in placed]
     return source.render(splices)[0]
+
+
+def _with_breaks(source: Source, placed: Sequence[Placed]) -> bytes | None:
+    """The file with the line breaks that the diff has, where those of its old lines are the file's own.
+
+    None where there is nothing but ``\\n``, or where the diff was made of a copy in another style.
+    """
+    if not any("\r" in kind for one in placed for kind in one.hunk.breaks) and source.newline == "\n":
+        return None
+    if source.encoding not in ("utf-8", "ascii"):
+        return None
+    body = _RAW_LINE.findall(source.data[source.bom :])
+    for one in reversed(placed):
+        marks = [mark for mark, _ in one.hunk.lines]
+        inner = [at for at, mark in enumerate(marks) if mark != " "]
+        core = [
+            (mark, (text.rstrip("\n") + kind).encode("utf-8", "surrogateescape"))
+            for (mark, text), kind in zip(one.hunk.lines, one.hunk.breaks, strict=True)
+        ][inner[0] : inner[-1] + 1]
+        around = body[max(one.start - 1, 0) : one.start] or body[one.stop : one.stop + 1]
+        kinds = {kind for (mark, _), kind in zip(one.hunk.lines, one.hunk.breaks, strict=True) if mark != "+"}
+        if one.start == one.stop and not any(line.endswith(kind.encode()) for line in around for kind in kinds if kind):
+            return None
+        if body[one.start : one.stop] != [line for mark, line in core if mark != "+"]:
+            return None
+        body[one.start : one.stop] = [line for mark, line in core if mark != "-"]
+    return source.data[: source.bom] + b"".join(body)
+
+
+def _as_named(source: Source, lines: Sequence[str], before: bytes, file: FileDiff) -> bytes | None:
+    """The file as the diff says, if git's names of its bytes, before and after, prove that it is that; else None."""
+    if not all(file.blobs) or not _is_blob(before, file.blobs[0]):
+        return None
+    placed = as_said(lines, file.hunks)
+    after = None if placed is None else _made(source, lines, placed)
+    return after if after is not None and _is_blob(after, file.blobs[1]) else None
+
+
+def _is_blob(data: bytes, name: str) -> bool:
+    """Whether git calls these bytes so, in a repository of either of its two hashes."""
+    import hashlib
+
+    framed = b"blob %d\0" % len(data) + data
+    return any(hashlib.new(kind, framed).hexdigest().startswith(name) for kind in ("sha1", "sha256"))

@@ -1,10 +1,12 @@
 """Where the hunks of a unified diff belong in a file whose lines have moved: by content, once, or not at all.
 
-Line numbers are never looked at, and no line is taken for another that is nearly the same.
+Line numbers are never looked at, and no line is taken for another that is nearly the same. Where :func:`place` leaves
+a choice, :func:`as_said` serves a file of which the diff proves that it is the one that it was made of.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
@@ -16,10 +18,19 @@ Mark = Literal[" ", "-", "+"]
 
 
 class DiffHunk(NamedTuple):
-    """A hunk: its lines with their marks, and the 1-based line of the diff file that it begins at."""
+    """A hunk: its lines with their marks, and the 1-based line of the diff file that it begins at.
+
+    ``headings`` are the heads of the function or class above it, by each of the rules of :data:`_HEADS`; a diff says
+    one of them behind ``@@``, or something else, which is as good as nothing. ``start`` is the 1-based line of the file
+    that the diff says it begins at (where it has no old lines: the line before). ``breaks`` are the line breaks that
+    the diff has, line by line.
+    """
 
     lines: tuple[tuple[Mark, str], ...]
     diff_line: int
+    headings: tuple[str, str] = ("", "")
+    start: int = 0
+    breaks: tuple[str, ...] = ()
 
     @property
     def old(self) -> list[str]:
@@ -33,28 +44,37 @@ class DiffHunk(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Lines ``start`` to ``stop`` (0-based, half open; without the context) become ``new``, as ``hunk`` says."""
+    """Lines ``start`` to ``stop`` (0-based, half open; without the context) become ``new``, as ``hunk`` says.
+
+    ``sure`` is False where a part of the context is all that speaks for the place.
+    """
 
     start: int
     stop: int
     new: tuple[str, ...]
     hunk: DiffHunk
+    sure: bool = True
 
 
 class Unplaced(NamedTuple):
-    """A hunk, or a part of one, without one place: the 1-based lines where it could be, or ``present``: it is there."""
+    """A hunk, or a part of one, without one place: the 1-based lines where it could be, or ``present``: it is there.
+
+    ``elsewhere``: what is there lies under another heading than the hunk, or has nothing of its context around it.
+    """
 
     hunk: DiffHunk
     candidates: tuple[int, ...] = ()
     present: bool = False
+    elsewhere: bool = False
 
 
 def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed], list[Unplaced]]:
     """Find the one place of every hunk.
 
     A hunk that stands nowhere as a whole is looked for with less context, and then change by change: between two
-    changes of a hunk, lines may have come in. What stands at several places has none, unless the hunks, in their order,
-    fit the file in one way only.
+    changes of a hunk, lines may have come in. With less context, but never with none, it must lie under the heading
+    that the diff names, or where that is unknown, in the diff's order. What stands at several places has none, unless
+    one of them alone lies under the heading, or the hunks, in their order, fit the file in one way only.
 
     Args:
         lines: The file, each line with its line break.
@@ -75,10 +95,33 @@ def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed]
             # What fits in no part is told as a whole.
             fits = any(isinstance(one, Placed) or one.candidates or one.present for one in singly)
             results += singly if fits else [found]
-    results = _by_order(results)
+    results = _by_order(_in_order(results))
     return _apart(
         [one for one in results if isinstance(one, Placed)], [one for one in results if isinstance(one, Unplaced)]
     )
+
+
+def as_said(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> list[Placed] | None:
+    """The hunks at the lines that the diff says; None where a line there is another, or two of them overlap.
+
+    Nothing but a proof that the file is the one that the diff was made of makes these places right.
+    """
+    out: list[Placed] = []
+    for hunk in hunks:
+        old = hunk.old
+        at = hunk.start - 1 if old else hunk.start
+        start = at + _edges(hunk)[0]
+        if at < 0 or list(lines[at : at + len(old)]) != old or (out and start < out[-1].stop):
+            return None
+        out.append(_at(hunk, start))
+    return out
+
+
+_HEADS = (re.compile(r"(?:class|(?:async[ \t]+)?def)[ \t]"), re.compile(r"[ \t]*(?:class|(?:async[ \t]+)?def)[ \t]"))
+"""Headings of Python that git names: what is not indented, by default; any, with ``diff=python`` in gitattributes."""
+
+_HEADING = 80
+"""The most bytes that git quotes of a heading (its ``xdiff``)."""
 
 
 class _Index:
@@ -92,15 +135,43 @@ class _Index:
 
     def find(self, hunk: DiffHunk) -> Placed | Unplaced:
         """The place of a hunk with as much of its context as fits anywhere."""
+        whole = sum(_edges(hunk))
         for trims in _trims(hunk):
+            kept = sum(trims[0])
             starts = {at + head for head, tail in trims for at in self._places(_core(hunk, head, tail).old)}
-            if len(starts) == 1:
-                return _at(hunk, *starts)
-            if starts:
-                return Unplaced(hunk, tuple(sorted(start + 1 for start in starts)))
+            starts = {start for start in starts if self._is_at_edge(hunk, start)}
+            if not starts:
+                continue
+            known = any(_headings(hunk))
+            under = {start for start in starts if self._is_under(hunk, start)} if known else set[int]()
+            if kept == whole:
+                likely = under if len(under) == 1 else starts
+            elif kept:
+                likely = under if known else starts
+            else:
+                likely = set()  # a line alone, without any of what was around it, is no evidence
+            if len(likely) == 1:
+                return _at(hunk, *likely)._replace(sure=known or kept == whole)
+            shown = tuple(sorted(start + 1 for start in likely or starts))
+            return Unplaced(hunk, shown, elsewhere=not likely)
         head, tail = _edges(hunk)
         new = _core(hunk, min(head, 1), min(tail, 1)).new
         return Unplaced(hunk, present=bool(self._places(new)))
+
+    def _is_under(self, hunk: DiffHunk, start: int) -> bool:
+        """Whether a change at that line (0-based) lies under a heading of the hunk."""
+        for rule, heading in zip(_HEADS, _headings(hunk), strict=True):
+            line = _last(rule, self._lines[:start])
+            if heading and (line == heading or (len(heading.encode()) > _HEADING - 4 and line.startswith(heading))):
+                return True
+        return False
+
+    def _is_at_edge(self, hunk: DiffHunk, start: int) -> bool:
+        """False where an insertion at an end of the file, which has no context on that side, would lie elsewhere."""
+        head, tail = _edges(hunk)
+        if any(mark == "-" for mark, _ in hunk.lines) or head == tail == 0:
+            return True
+        return (head > 0 or start == 0) and (tail > 0 or start == len(self._lines))
 
     def _places(self, block: Sequence[str]) -> list[int]:
         """Where ``block`` stands, 0-based; looked for by its rarest line."""
@@ -113,6 +184,17 @@ class _Index:
             for at in self._at.get(rarest, ())
             if at >= offset and list(self._lines[at - offset : at - offset + size]) == list(block)
         ]
+
+
+def _headings(hunk: DiffHunk) -> list[str]:
+    """The heads above the hunk's change: of its own context, else those that it has been given."""
+    above = [text for mark, text in hunk.lines[: _edges(hunk)[0]]]
+    given = [heading if _HEADS[1].match(heading) else "" for heading in hunk.headings]
+    return [_last(rule, above) or heading for rule, heading in zip(_HEADS, given, strict=True)]
+
+
+def _last(rule: re.Pattern[str], lines: Sequence[str]) -> str:
+    return next((line.strip() for line in reversed(lines) if rule.match(line)), "")
 
 
 def _says_something(block: Sequence[str]) -> bool:
@@ -166,8 +248,26 @@ def _changes(hunk: DiffHunk) -> Iterator[DiffHunk]:
             low -= 1
         while high < len(lines) and lines[high][0] == " ":
             high += 1
-        yield DiffHunk(lines[low:high], hunk.diff_line + low)
+        above = [text for mark, text in lines[:low] if mark != "+"]
+        first, second = (_last(rule, above) or given for rule, given in zip(_HEADS, hunk.headings, strict=True))
+        yield DiffHunk(lines[low:high], hunk.diff_line + low, (first, second), breaks=hunk.breaks[low:high])
         at = stop
+
+
+def _in_order(results: Sequence[Placed | Unplaced]) -> list[Placed | Unplaced]:
+    """``results`` without the unsure places that lie on the wrong side of a sure one; the others are sure by that."""
+    out: list[Placed | Unplaced] = []
+    for at, one in enumerate(results):
+        if isinstance(one, Placed) and not one.sure:
+            before = [other for other in results[:at] if isinstance(other, Placed) and other.sure]
+            behind = [other for other in results[at + 1 :] if isinstance(other, Placed) and other.sure]
+            if any(other.stop > one.start for other in before) or any(other.start < one.stop for other in behind):
+                out.append(Unplaced(one.hunk, (one.start + 1,), elsewhere=True))
+            else:
+                out.append(one._replace(sure=True))
+        else:
+            out.append(one)
+    return out
 
 
 def _by_order(results: list[Placed | Unplaced]) -> list[Placed | Unplaced]:
@@ -177,15 +277,16 @@ def _by_order(results: list[Placed | Unplaced]) -> list[Placed | Unplaced]:
     themselves, code was moved, and order says nothing.
     """
     sure = [one for one in results if isinstance(one, Placed)]
-    open_ones = [one for one in results if isinstance(one, Unplaced) and one.candidates]
-    if not open_ones or any(second.start < first.stop for first, second in pairwise(sure)):
+    if all(isinstance(one, Placed) or not _is_open(one) for one in results) or any(
+        second.start < first.stop for first, second in pairwise(sure)
+    ):
         return results
     #: For every end so far: in how many ways it is reached (2: several), and one of them.
     ways: dict[int, tuple[int, tuple[Placed, ...]]] = {0: (1, ())}
     for one in results:
-        options = [one] if isinstance(one, Placed) else [_at(one.hunk, line - 1) for line in one.candidates]
-        if not options:
+        if not _is_open(one):
             continue
+        options = [one] if isinstance(one, Placed) else [_at(one.hunk, line - 1) for line in one.candidates]
         reached: dict[int, tuple[int, tuple[Placed, ...]]] = {}
         for end, (count, chosen) in ways.items():
             for option in options:
@@ -198,7 +299,12 @@ def _by_order(results: list[Placed | Unplaced]) -> list[Placed | Unplaced]:
         return results
     ((_, chosen),) = ways.values()
     rest = iter(chosen)
-    return [next(rest) if isinstance(one, Placed) or one.candidates else one for one in results]
+    return [next(rest) if _is_open(one) else one for one in results]
+
+
+def _is_open(one: Placed | Unplaced) -> bool:
+    """Whether a hunk has a place, or the choice between several."""
+    return isinstance(one, Placed) or (bool(one.candidates) and not one.elsewhere)
 
 
 def _at(hunk: DiffHunk, start: int) -> Placed:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _CLOSE = 0.1
 """Places that are so much less like a hunk than the best are not shown to people."""
 
+_NAMED = 5
+"""Candidates that a message names."""
+
 PRESENT = "the release has it already"
 
 
@@ -158,8 +161,12 @@ def _nearest(source: Source, outline: Outline | None, hunk: DiffHunk, parse: Par
 def _reason(one: Unplaced, places: Sequence[Place], source: Source) -> str:
     if one.present:
         return PRESENT
+    if one.elsewhere:
+        told = next((f" (`{head}`)" for head in one.hunk.headings if head), "")
+        return f"stands with a part of its context at {places[0]}, elsewhere than the diff says{told}"
     if len(one.candidates) > 1:
-        return f"stands {len(one.candidates)} times, at {', at '.join(map(str, places))}"
+        more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+        return f"stands {len(one.candidates)} times, at {', at '.join(map(str, places[:_NAMED]))}{more}"
     if one.candidates:
         return f"changes {places[0]}, which another hunk changes as well"
     old = [text.strip() for text in one.hunk.old if text.strip()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import sys
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.bench import CORE, UTIL, Bench
 
+from patchkit.author.diffs import read_diff
 from patchkit.author.exporting import git_diff
-from patchkit.author.importing import read_diff
 from patchkit.edit.plan import FilePlan
 from patchkit.errors import UsageError
 from patchkit.model.load import load_patch
@@ -191,3 +192,74 @@ def test_out_and_in_again(bench: Bench, tmp_path: Path) -> None:
     assert bench("import", str(tmp_path / "x.diff"), "--name", "again", "--dist", "demo").status == 0
     assert bench("apply", "again").status == 0
     assert bench.read("demo/util.py") == UTIL.replace("= ", "=  ").encode()
+
+
+def framed(data: bytes) -> str:
+    """The name that git has for these bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()[:7]
+
+
+def test_the_names_of_the_bytes_in_a_diff_of_git_tell_which_of_two_places_it_is(bench: Bench) -> None:
+    """`return result` stands twice. That the file is the diff's own, and becomes what the diff says, is proved."""
+    at = CORE.rindex("        return result\n")
+    after = CORE[:at] + "        return 1\n"
+    head = "diff --git a/demo/core.py b/demo/core.py\nindex {}..{} 100644\n--- a/demo/core.py\n+++ b/demo/core.py\n"
+    hunk = "@@ -17 +17 @@\n-        return result\n+        return 1\n"
+    names = framed(CORE.encode()), framed(after.encode())
+    for wrong in (("0000000", names[1]), (names[0], "0000000")):
+        done = bench.json("import", written(bench, head.format(*wrong) + hunk), "--name", "mine", "--dist", "demo")
+        assert (done.status, done.error["code"]) == (4, "hunks")
+    moved = hunk.replace("-17 +17", "-16 +16")
+    done = bench.json("import", written(bench, head.format(*names) + moved), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, "hunks")
+    assert bench("import", written(bench, head.format(*names) + hunk), "--name", "mine", "--dist", "demo").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == after.encode()
+
+
+def test_a_message_names_few_of_many_candidates(bench: Bench) -> None:
+    bench.install("1.1", {"demo/__init__.py": "", "demo/many.py": "x = 1\n" * 900})
+    diff = "--- a/demo/many.py\n+++ b/demo/many.py\n@@ -7,1 +7,1 @@\n-x = 1\n+x = 2\n"
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert (
+        "stands 900 times, at line 1, at line 2, at line 3, at line 4, at line 5 and 895 more" in done.error["message"]
+    )
+    assert len(done.error["hunks"][0]["candidates"]) == 900
+
+
+def test_a_diff_that_converts_line_breaks_is_no_patch(bench: Bench) -> None:
+    """UTIL has CRLF. The diff says so, and that one line has LF afterwards: no edit can write that."""
+    diff = "--- a/demo/util.py\n+++ b/demo/util.py\n@@ -1,2 +1,2 @@\n X = 1\r\n-Y = 2\r\n+Y = 20\n"
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, "not-expressible")
+    assert list(bench.patches.iterdir()) == []
+
+
+@pytest.mark.parametrize("breaks", ["\n", "\r\n"])
+def test_the_line_breaks_of_the_file_count_where_the_diff_has_others(bench: Bench, breaks: str) -> None:
+    diff = "--- a/demo/util.py\n+++ b/demo/util.py\n@@ -1,2 +1,2 @@\n X = 1~-Y = 2~+Y = 20~".replace("~", breaks)
+    assert bench("import", written(bench, diff), "--name", "mine", "--dist", "demo").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/util.py") == UTIL.replace("Y = 2", "Y = 20").encode()
+
+
+def test_files_that_a_diff_only_names(bench: Bench) -> None:
+    """`diff -ru` of one that only one side has."""
+    diff = (
+        "diff -ru a/demo/core.py b/demo/core.py\n"
+        "--- a/demo/core.py\t2026-01-01 00:00:00\n+++ b/demo/core.py\t2026-01-02 00:00:00\n"
+        "@@ -5,2 +5,2 @@\n def double(x):\n-    y = x + x\n+    y = 2 * x\n"
+        "Only in b/demo: more.py\n"
+    )
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert done.status == 0
+    assert [one["path"] for one in done.json["left"]] == ["demo/more.py"]
+    assert "on one side of the diff alone" in done.json["left"][0]["reason"]
+
+
+def test_a_new_file_with_carriage_returns_is_named(bench: Bench) -> None:
+    diff = DIFF.replace("+A = 1\n+B = 2\n", "+A = 1\r\n+B = 2\r\n")
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert done.status == 0
+    assert [one["path"] for one in done.json["left"]][:1] == ["demo/new.py"]
+    assert "carriage returns" in done.json["left"][0]["reason"]

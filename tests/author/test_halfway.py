@@ -8,7 +8,7 @@ import pytest
 from support.bench import CORE, Bench
 from support.dists import make_dist
 
-from patchkit.author.importing import read_diff
+from patchkit.author.diffs import read_diff
 from patchkit.author.mail import read_mail
 from patchkit.model.load import load_patch
 from patchkit.site.environment import resolve

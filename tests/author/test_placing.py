@@ -106,3 +106,71 @@ def test_never_a_place_that_the_whole_content_does_not_single_out(words: list[st
     else:
         assert placed == []
         assert unplaced[0].candidates == tuple(n + 2 for n in times)
+
+
+CLASSES = [
+    f"{line}\n"
+    for line in (
+        "class A:",
+        "    def f(self):",
+        "        x = 1",
+        "        return x",
+        "class B:",
+        "    def g(self):",
+        "        x = 1",
+        "        return x",
+    )
+]
+
+
+def test_one_of_two_places_lies_under_the_heading_of_the_hunk() -> None:
+    one = hunk("         x = 1|-        return x")._replace(headings=("class B:", "class B:"))
+    assert [(p.start, p.stop) for p in place(CLASSES, [one])[0]] == [(7, 8)]
+    python = one._replace(headings=("def f(self):", "def f(self):"))
+    assert [(p.start, p.stop) for p in place(CLASSES, [python])[0]] == [(3, 4)]
+    other = one._replace(headings=("class C:", "class C:"))
+    assert place(CLASSES, [other])[1][0].candidates == (4, 8)
+
+
+def test_with_less_context_a_hunk_stays_under_its_heading() -> None:
+    """The class that it is for has not the lines; another has."""
+    lines = [*CLASSES[:2], "        pass\n", *CLASSES[4:]]
+    one = hunk("         gone = 1|         x = 1|-        return x")
+    placed, (unplaced,) = place(lines, [one._replace(headings=("class A:", "class A:"))])
+    assert placed == []
+    assert (unplaced.candidates, unplaced.elsewhere) == ((7,), True)
+    right = one._replace(headings=("class B:", "class B:"))
+    assert [(p.start, p.stop) for p in place(lines, [right])[0]] == [(6, 7)]
+
+
+def test_a_head_in_the_context_is_nearer_than_the_heading() -> None:
+    """The heading is that of what comes before: the hunk begins above the class that its change is in."""
+    one = hunk(" class B:|     def h(self):|         x = 1|-        return x")
+    one = one._replace(headings=("class A:", "class A:"))
+    assert [(p.start, p.stop) for p in place(CLASSES, [one])[0]] == [(7, 8)]
+
+
+def test_a_line_alone_is_no_evidence() -> None:
+    """It is the first of two like lines that is left, and the hunk is about the second."""
+    lines = ["import os\n", "import sys\n", "import re\n", "x = 1\n"]
+    placed, (unplaced,) = place(lines, [hunk(" from a import b|-import sys| from c import d")])
+    assert placed == []
+    assert (unplaced.candidates, unplaced.elsewhere) == ((2,), True)
+
+
+def test_what_comes_to_the_end_of_a_file_comes_nowhere_else() -> None:
+    top = hunk(' """What it is."""|+|+import os')
+    assert place(['"""What it is."""\n', "x = 1\n"], [top])[0] == []
+    assert [p.start for p in place(["# a\n", '"""What it is."""\n'], [top])[0]] == [2]
+    first = hunk("+import os| x = 1")
+    assert place(["# a\n", "x = 1\n"], [first])[0] == []
+    assert [p.start for p in place(["x = 1\n", "y = 1\n"], [first])[0]] == [0]
+
+
+def test_a_place_that_part_of_the_context_speaks_for_is_in_the_order_of_the_diff() -> None:
+    lines = ["x = 1\n", "y = 2\n", "z = 3\n", "v = 4\n"]
+    first, second = hunk(" gone = 0|-z = 3| v = 4"), hunk(" x = 1|-y = 2| z = 3", 9)
+    placed, (unplaced,) = place(lines, [first, second])
+    assert [(p.start, p.stop) for p in placed] == [(1, 2)]
+    assert (unplaced.candidates, unplaced.elsewhere) == ((3,), True)
+    assert len(place(lines, [second, first])[0]) == 2
