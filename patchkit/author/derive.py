@@ -7,7 +7,7 @@ definition can be written for 99.8 % of them, and lands right on a release nine 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from patchkit.author.hunks import Hunk, hunks, lines_of, merged
@@ -124,20 +124,27 @@ class _Deriver:
             self.starts.append(self.starts[-1] + len(line))
 
     def choose(self, hunk: Hunk, *, limited: bool = False) -> _Choice | None:
-        """The edit of ``hunk`` with the shortest anchor that says something, and in no definition where it is in none.
+        """The edit of ``hunk`` with the shortest anchor that says something.
+
+        Code that comes to lie around the definition whose lines would be its anchor gets an anchor in that scope.
 
         None only where it is ``limited`` to few lines of context.
         """
         choice = self._shortest(hunk, limited=limited)
-        if choice is None or choice.edit.scope is None:
+        indent = _indent(hunk.new)
+        if choice is None or self.outline is None or hunk.stop > hunk.start or indent is None:
             return choice
-        return self._outside(hunk) or choice
+        owner, scope = self._owner(hunk.start, indent), choice.edit.scope or ""
+        around = not owner or scope.startswith(f"{owner}.")
+        if (around and scope != owner) or self._begins_definition(hunk.start, indent):
+            return self._between(hunk, indent, owner) or choice
+        return choice
 
     def _shortest(self, hunk: Hunk, *, limited: bool) -> _Choice | None:
         first: tuple[int, int, str | None] | None = None
         for above, below in self._contexts(hunk):
             anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
-            telling = sum(char.isalnum() for char in anchor) >= TELLING
+            telling = _tells(anchor)
             if first is not None and not telling:
                 continue
             scope = self._unique(hunk.start - above, hunk.stop + below, anchor)
@@ -150,29 +157,53 @@ class _Deriver:
             return self._edit(hunk, *first)
         return None if limited else self._longer(hunk)
 
-    def _outside(self, hunk: Hunk) -> _Choice | None:
-        """The edit that puts code of the module between its statements, with an anchor that no scope is stated for.
+    def _begins_definition(self, at: int, indent: int) -> bool:
+        """Whether a definition that is indented so begins at line ``at``."""
+        assert self.outline is not None
+        name = self.outline.scope_at(self.starts[at] + indent)
+        starts = [region.start for region in self.outline.scopes(name)] if name else []
+        return self.starts[at] in starts and _indent(self.lines[at : at + 1]) == indent
+
+    def _owner(self, at: int, indent: int) -> str:
+        """The innermost definition around line ``at`` that code with that indentation lies in; "" for the module."""
+        assert self.outline is not None
+        point = self.starts[at]
+        names = {self.outline.scope_at(max(point - 1, 0)), self.outline.scope_at(point)}
+        while names:
+            name = max(names, key=len)
+            names = {*names - {name}, name.rpartition(".")[0]} - {""}
+            for region in self.outline.scopes(name):
+                head = self.source.text[region.start : region.end]
+                if region.start < point <= region.end and (_indent([head]) or 0) < indent:
+                    return name
+        return ""
+
+    def _between(self, hunk: Hunk, indent: int, owner: str) -> _Choice | None:
+        """The edit that puts code of ``owner`` between its statements, with an anchor that stands in it once.
 
         The lines next to such code are as a rule the end of one function and the head of another: an anchor in the
         scope of either would read as if the code came to lie in there. The head of what follows is preferred. None
-        where neither stands once in the file.
+        where neither stands once.
         """
-        if hunk.stop > hunk.start or not _at_module_level(hunk.new):
-            return None
         for below in range(1, min(CONTEXT, len(self.lines) - hunk.stop) + 1):
-            if self._stands_once(hunk, 0, below) and _at_module_level(self.lines[hunk.stop : hunk.stop + below]):
-                return self._edit(hunk, 0, below, None)
+            if _indent(self.lines[hunk.stop : hunk.stop + below]) == indent and self._stands_once(
+                hunk, 0, below, owner
+            ):
+                return self._edit(hunk, 0, below, owner or None)
         for above in range(1, min(CONTEXT, hunk.start) + 1):
-            if self._stands_once(hunk, above, 0):
-                return self._edit(hunk, above, 0, None)
+            if self._stands_once(hunk, above, 0, owner):
+                return self._edit(hunk, above, 0, owner or None)
         return None
 
-    def _stands_once(self, hunk: Hunk, above: int, below: int) -> bool:
-        """Whether the lines around an insertion say something, and stand in the file once."""
+    def _stands_once(self, hunk: Hunk, above: int, below: int, owner: str) -> bool:
+        """Whether the lines around an insertion say something, and stand in ``owner`` once."""
         anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
         span = Span(self.starts[hunk.start - above], self.starts[hunk.stop + below])
-        telling = sum(char.isalnum() for char in anchor) >= TELLING
-        return telling and find_text(self.source, anchor, [Span(0, len(self.source.text))], limit=2) == [span]
+        regions = [Span(0, len(self.source.text))]
+        if owner:
+            assert self.outline is not None
+            regions = self.outline.scopes(owner)
+        return _tells(anchor) and find_text(self.source, anchor, regions, limit=2) == [span]
 
     def _contexts(self, hunk: Hunk) -> Iterator[tuple[int, int]]:
         """Lines above and below: few before many, and those of one side before those of both."""
@@ -196,18 +227,50 @@ class _Deriver:
         return scope if found == [span] else None
 
     def _longer(self, hunk: Hunk) -> _Choice:
-        """As much context as it takes, on both sides, in the end the whole file."""
-        size = CONTEXT
-        while True:
-            size *= 2
-            above, below = min(size, hunk.start), min(size, len(self.lines) - hunk.stop)
-            anchor = "".join(self.lines[hunk.start - above : hunk.stop + below])
-            scope = self._unique(hunk.start - above, hunk.stop + below, anchor)
-            if scope is not None:
-                return self._edit(hunk, above, below, scope or None)
-            span = Span(self.starts[hunk.start - above], self.starts[hunk.stop + below])
-            if find_text(self.source, anchor, [Span(0, len(self.source.text))], limit=2) == [span]:
-                return self._edit(hunk, above, below, None)  # two definitions bear the scope's name, with the same code
+        """The least context that it takes beyond :data:`CONTEXT`: on one side if that does it, in the end all there is.
+
+        More lines match no more often, so the least number of them is found by halving.
+        """
+        most_above, most_below = hunk.start, len(self.lines) - hunk.stop
+        found = []
+        if (above := self._least(most_above, lambda size: self._scope_of(hunk, size, 0))) is not None:
+            found.append((above, 0))
+        if (below := self._least(most_below, lambda size: self._scope_of(hunk, 0, size))) is not None:
+            found.append((0, below))
+        if not found:
+            both = self._least(
+                max(most_above, most_below),
+                lambda size: self._scope_of(hunk, min(size, most_above), min(size, most_below)),
+            )
+            assert both is not None  # the whole file stands in it once
+            kept = min(both, most_above)
+            rest = self._least(min(both, most_below), lambda size: self._scope_of(hunk, kept, size))
+            assert rest is not None
+            found.append((kept, rest))
+        best = min(found, key=sum)
+        return self._edit(hunk, *best, self._scope_of(hunk, *best) or None)
+
+    def _least(self, most: int, holds: Callable[[int], str | None]) -> int | None:
+        """The least size up to ``most`` for which ``holds`` is not None; None where it is for ``most`` itself."""
+        if holds(most) is None:
+            return None
+        low, high = 0, most
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(middle) is not None else (middle + 1, high)
+        return high
+
+    def _scope_of(self, hunk: Hunk, above: int, below: int) -> str | None:
+        """The scope in which a hunk with so much context stands once, or "" for the file; None: in neither."""
+        start, stop = hunk.start - above, hunk.stop + below
+        anchor = "".join(self.lines[start:stop])
+        scope = self._unique(start, stop, anchor)
+        if scope is not None:
+            return scope
+        # Blank lines alone are the last resort; and two definitions may bear the scope's name, with the same code.
+        span = Span(self.starts[start], self.starts[stop])
+        once = bool(anchor) and find_text(self.source, anchor, [Span(0, len(self.source.text))], limit=2) == [span]
+        return "" if once else None
 
     def _edit(self, hunk: Hunk, above: int, below: int, scope: str | None) -> _Choice:
         before = "".join(self.lines[hunk.start - above : hunk.start])
@@ -223,7 +286,15 @@ class _Deriver:
         return _Choice(edit, hunk.start - above, hunk.stop + below)
 
 
-def _at_module_level(lines: Sequence[str]) -> bool:
-    """Whether the first of the lines that is not blank begins a statement, or a comment, that is not indented."""
-    first = next((line for line in lines if line.strip(BLANKS + "\n")), "")
-    return bool(first) and first[0] not in f"{BLANKS})]}}"
+def _tells(anchor: str) -> bool:
+    """Whether an anchor says something: no few characters, and no ``@property`` without what it decorates."""
+    last = anchor.rstrip(BLANKS + "\n").rpartition("\n")[2].lstrip(BLANKS)
+    decorator = last[:1] == "@" and last[1:].replace(".", "").isidentifier()
+    return sum(char.isalnum() for char in anchor) >= TELLING and not decorator
+
+
+def _indent(lines: Sequence[str]) -> int | None:
+    """The indentation of the first line that is not blank; None where there is none, or where it only continues."""
+    first = next((line for line in "".join(lines).split("\n") if line.strip(BLANKS)), "")
+    code = first.lstrip(BLANKS)
+    return None if code[:1] in ("", ")", "]", "}") else len(first) - len(code)

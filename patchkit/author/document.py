@@ -50,9 +50,19 @@ def render(draft: Draft) -> bytes:
             out += _assigned("scope", edit.scope)
         out += _assigned(edit.kind, edit.find, files[0])
         out += ["delete = true"] if edit.action == "delete" else _assigned(edit.action, edit.text, files[0])
+        out += _example(edit, files[0])
     for path, content in draft.adds:
         out += ["", "[[add]]", *_assigned("file", path), *_assigned("content", content, path)]
     return (draft.head + "\n".join(out) + "\n").encode("utf-8")
+
+
+def _example(edit: TextEdit, path: str) -> list[str]:
+    """What an edit does that adds or takes the line break at the end of a file, which reads like a slip otherwise."""
+    ends = edit.find.endswith("\n"), edit.text.endswith("\n")
+    if edit.kind != "find" or edit.action not in ("replace", "insert_after") or not edit.text or ends[0] == ends[1]:
+        return []
+    after = edit.find + edit.text if edit.action == "insert_after" else edit.text
+    return ["[[edit.example]]", *_assigned("before", edit.find, path), *_assigned("after", after, path)]
 
 
 def _grouped(edits: Mapping[str, Sequence[TextEdit]]) -> Iterable[tuple[TextEdit, list[str]]]:

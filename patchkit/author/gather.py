@@ -215,11 +215,11 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
             hint=f"make a copy with `patchkit edit {distribution.name} {shlex.quote(folder)}`",
             details={"path": folder, "distribution": distribution.name},
         )
-    check_mark(folder, distribution)
+    marked = check_mark(folder, distribution)
     found = Gathered([], [], [], {})
     listed = list(_own_files(distribution))
     there = [path for path in listed if os.path.isfile(os.path.join(folder, *path.split("/")))]
-    if not there:
+    if not there and not marked:
         raise SiteError(
             f"{folder}: holds no file of {distribution.name} {distribution.version} at its place",
             code="not-a-copy",
@@ -233,9 +233,17 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
                 found.left.append((path, GONE))
         elif originals.genuine(path, current) is not True:
             _compare(found, path, current, originals, choice)
-    for top in package_directories(distribution):
+    tops = package_directories(distribution)
+    for top in tops:
         for path, absolute in _walk(folder, top, set(listed), found):
             _note_added(found, path, _read(absolute), choice)
+    if marked:
+        outside = f"is a new file outside of the packages of {distribution.name}"
+        for name in sorted(os.listdir(folder)):
+            if os.path.isdir(os.path.join(folder, name)) and name not in (*tops, "__pycache__") and name[0] != ".":
+                found.left.extend((path, outside) for path, _ in _walk(folder, name, set(listed), found))
+            elif os.path.isfile(os.path.join(folder, name)) and name not in listed and name[0] != ".":
+                found.left.append((name, outside))
     return found
 
 

@@ -28,10 +28,11 @@ def write_mark(folder: str, distribution: Distribution) -> None:
         json.dump(mark, text)
 
 
-def check_mark(folder: str, distribution: Distribution) -> None:
+def check_mark(folder: str, distribution: Distribution) -> bool:
     """Refuse a scratch copy of another distribution or release: the difference would be taken for the user's.
 
-    A folder without a mark is somebody's own copy, and taken as it is.
+    Returns:
+        Whether the folder has a mark. One without is somebody's own copy, and taken as it is.
 
     Raises:
         PlanError: ``stale-copy``.
@@ -41,7 +42,7 @@ def check_mark(folder: str, distribution: Distribution) -> None:
             mark = json.load(text)
         held = (str(mark["distribution"]), str(mark["version"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return
+        return False
     if held[0] != distribution.normalized:
         raise PlanError(
             f"{folder}: is a copy of {held[0]} {held[1]}, not of {distribution.name}",
@@ -57,3 +58,4 @@ def check_mark(folder: str, distribution: Distribution) -> None:
             hint=f"install {held[0]}=={held[1]} to make the patch; `patchkit port` carries it over then",
             details={"path": folder, "held": held[1], "installed": distribution.version},
         )
+    return True

@@ -107,6 +107,55 @@ def test_converted_line_breaks_are_no_patch(bench: Bench, wheel: list[str]) -> N
     assert list(bench.patches.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"FIRST = 1\nLAST = 2", b"FIRST = 1\nLAST = 3\n"),
+        (b"FIRST = 1\nLAST = 2\n", b"FIRST = 1\nLAST = 3"),
+        (b"FIRST = 1\nLAST = 2", b"FIRST = 1\nLAST = 2\nMORE = 3\n"),
+        (b"FIRST = 1\nLAST = 2", b"FIRST = 1\nLAST = 3"),
+    ],
+)
+def test_the_line_break_at_the_end_of_a_file_comes_and_goes(bench: Bench, before: bytes, after: bytes) -> None:
+    bench.install("1.1", {"demo/__init__.py": "", "demo/end.py": before})
+    copy = bench.root / "copy"
+    assert bench("edit", "demo", str(copy)).status == 0
+    (copy / "demo" / "end.py").write_bytes(after)
+    assert bench("create", "end", "demo", "--from", str(copy)).status == 0
+    done = bench("lint", "--strict", "end")
+    assert done.status == 0, done.out
+    assert bench("apply", "end").status == 0
+    assert bench.read("demo/end.py") == after
+    assert bench("revert", "end").status == 0
+    assert bench.read("demo/end.py") == before
+
+
+def test_what_comes_outside_of_the_packages_is_named(bench: Bench) -> None:
+    copy = bench.root / "copy"
+    assert bench("edit", "demo", str(copy)).status == 0
+    (copy / "demo" / "core.py").write_text(CORE.replace("x + x", "2 * x"))
+    (copy / "other").mkdir()
+    (copy / "other" / "new.py").write_text("N = 1\n")
+    (copy / "alone.py").write_text("N = 1\n")
+    done = bench.json("create", "mine", "demo", "--from", str(copy))
+    assert done.status == 0
+    assert done.json["left"] == [
+        {"path": path, "reason": "is a new file outside of the packages of demo"}
+        for path in ("alone.py", "other/new.py")
+    ]
+
+
+def test_a_scratch_copy_that_was_emptied(bench: Bench) -> None:
+    """It has the mark of a copy: what is gone is named, one by one."""
+    copy = bench.root / "copy"
+    assert bench("edit", "demo", str(copy)).status == 0
+    for path in copy.glob("demo/*.py"):
+        path.unlink()
+    done = bench.json("create", "mine", "demo", "--from", str(copy))
+    assert (done.status, done.error["code"]) == (4, "nothing-changed")
+    assert [one["path"] for one in done.error["left"]] == ["demo/__init__.py", "demo/core.py", "demo/util.py"]
+
+
 def test_nothing_changed(bench: Bench) -> None:
     done = bench.json("create", "mine", "demo")
     assert (done.status, done.error["code"]) == (4, "nothing-changed")

@@ -81,6 +81,42 @@ def test_a_file_of_equal_lines_needs_all_of_them() -> None:
     assert (edit.scope, edit.find, edit.action, edit.text) == (None, before, "replace", after)
 
 
+def test_far_from_what_tells_it_apart_the_anchor_goes_there_and_no_further() -> None:
+    before = ["first\n", *["same\n"] * 30, "last\n", *["same\n"] * 30]
+    near_the_top, near_the_end = [*before], [*before]
+    near_the_top[9:9] = ["new\n"]
+    near_the_end[24] = "other\n"
+    (edit,) = edits("".join(before), "".join(near_the_top))
+    assert (edit.find, edit.action) == ("first\n" + "same\n" * 8, "insert_after")
+    (edit,) = edits("".join(before), "".join(near_the_end))
+    assert (edit.find, edit.text) == ("same\n" * 7 + "last\n", "other\n" + "same\n" * 6 + "last\n")
+
+
+def test_a_new_method_belongs_to_the_class_not_to_its_neighbour() -> None:
+    new = "    def new(self):\n        return 1\n\n"
+    at = MODULE.index("    def stop(self):\n")
+    assert edits(MODULE, MODULE[:at] + new + MODULE[at:]) == [
+        TextEdit("Worker", "    def stop(self):\n", "insert_before", new)
+    ]
+    decorated = MODULE.replace("    def stop", "    @property\n    def stop").replace(
+        "    def run", "    @property\n    def run"
+    )
+    at = decorated.rindex("    @property\n")
+    assert edits(decorated, decorated[:at] + new + decorated[at:]) == [
+        TextEdit("Worker", "    @property\n    def stop(self):\n", "insert_before", new)
+    ]
+
+
+def test_a_statement_of_a_method_belongs_to_it() -> None:
+    after = MODULE.replace("    def stop(self):\n", "    def stop(self):\n        x = 1\n")
+    assert edits(MODULE, after) == [TextEdit("Worker.stop", "    def stop(self):\n", "insert_after", "        x = 1\n")]
+
+
+def test_a_file_of_blank_lines() -> None:
+    (edit,) = edits("\n" * 20, "\n" * 20 + "x = 1\n")
+    assert (edit.find, edit.action) in [("\n" * 20, "insert_after"), ("\n" * 20, "replace")]
+
+
 def test_no_final_newline() -> None:
     before = "first = 1\nlast = 2"
     assert edits(before, "first = 1\nlast = 3") == [TextEdit(None, "last = 2", "replace", "last = 3")]
