@@ -1,11 +1,17 @@
 """``create`` and ``import`` on pairs of adjacent releases of real packages: what share becomes a patch, and why not.
 
-For each pair the old wheel is unpacked as a site. ``create`` gets a scratch copy that holds the new release's files;
-``import`` gets the unified diff of the two, made by git. The patch must lint without a finding, turn every file of the
-old release that can be part of it into the new one, and revert to RECORD's hashes. Deleted, binary and non-UTF-8 new
-files cannot be part of a patch: they are counted, and their pairs are not failures.
+The pairs are those of ``tests/real/adjacent.json`` (``--refresh`` takes the newest releases instead, and rewrites it).
+For each one the old wheel is unpacked as a site, and the new release is what somebody edited it to: every file of the
+packages, metadata apart.
 
-It needs git, and pip with an index. Wheels are kept in the folder of ``--cache``.
+``create`` gets a scratch copy that is the new release. ``import`` gets git's unified diff of the two; then that diff
+with other context, other prefixes, dates and line breaks, of which the same patch must come; then the diff on the
+release before the old one, where lines have moved. A patch must lint without a finding, make the new release of the old
+one byte for byte, and take it back: every file of the site is compared. Files that the command names as left out must
+be as they were; they are counted by the reason given. Nothing else is excluded.
+
+It needs git and diff, and pip with an index. Results are kept in the file of ``--json``, and a run that was stopped
+goes on there.
 """
 
 from __future__ import annotations
@@ -13,217 +19,175 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
-import contextlib
 import json
 import os
 import re
-import subprocess
+import statistics
 import sys
 import tempfile
-import zipfile
-from collections.abc import Mapping
-from itertools import pairwise
-from typing import Any, NamedTuple
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from packaging.version import Version
+import onepair
+from pairs import pairs, refresh
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PACKAGES = os.path.join(os.path.dirname(HERE), "tests", "real", "adjacent.json")
-"""Name to number of pairs: small pure Python packages of many kinds."""
-
-
-class Result(NamedTuple):
-    """How one pair went: "" or why not, for each of the two commands, and what could not be part of a patch."""
-
-    pair: str
-    create: str
-    imported: str
-    edits: int
-    left: int
+import patchkit
 
 
 def main() -> None:
-    """Print the shares, and every failure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cache", default=os.path.join(tempfile.gettempdir(), "patchkit-adjacent"))
-    parser.add_argument("--only", metavar="NAME", help="one package")
+    """Run what is not in the results yet; print the shares, and every failure with its whole message."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("packages", nargs="*", metavar="NAME", help="these packages; default: all that are listed")
+    parser.add_argument("--cache", default=os.path.join(tempfile.gettempdir(), "patchkit-adjacent"), help="of wheels")
+    parser.add_argument("--json", metavar="FILE", dest="results", help="keep the results there, and go on with them")
+    parser.add_argument("--again", choices=("failed", "all"), help="run those pairs again that FILE has")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--quick", action="store_true", help="`create` and one `import` alone")
+    parser.add_argument("--refresh", action="store_true", help="pin the newest releases in the list, and end")
     arguments = parser.parse_args()
-    with open(PACKAGES, encoding="utf-8") as file:
-        wanted: Mapping[str, int] = json.load(file)
-    pairs = []
-    for name, count in wanted.items():
-        if arguments.only in (None, name):
-            versions = released(name)
-            pairs += [(name, a, b) for a, b in list(pairwise(versions))[-count:]]
-    print(f"{len(pairs)} pairs of {len(wanted)} packages", file=sys.stderr)
-    results = []
+    if arguments.refresh:
+        refresh(arguments.cache, lambda text: print(text, file=sys.stderr))
+        return
+    wanted = list(pairs(arguments.packages))
+    results = _kept(arguments.results)
+    todo = [pair for pair in wanted if _is_due(results.get(str(pair)), arguments.again, quick=arguments.quick)]
+    started = time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
-        futures = [pool.submit(attempt, arguments.cache, *pair) for pair in pairs]
+        futures = [pool.submit(onepair.attempt, arguments.cache, pair, quick=arguments.quick) for pair in todo]
         for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
-            results.append(future.result())
-            print(f"\r{number} of {len(futures)}", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    report(sorted(results))
+            result = future.result()
+            results[result["pair"]] = result
+            _keep(arguments.results, results)
+            left = (time.monotonic() - started) / number * (len(todo) - number)
+            line = f"{number} of {len(todo)}, {left / 60:.0f} min left: {result['pair']}"
+            for what in failures(result):
+                line += f"\n  FAILED {what}: {message_of(result, what)}"
+            print(line, file=sys.stderr, flush=True)
+    report([results[str(pair)] for pair in wanted])
 
 
-def report(results: list[Result]) -> None:
-    """The shares; failures with their reasons."""
-    for what in ("create", "imported"):
-        fine = [one for one in results if not getattr(one, what)]
-        print(f"{what:9} {len(fine)} of {len(results)} ({100 * len(fine) / len(results):.1f} %)")
-        reasons = collections.Counter(getattr(one, what).partition(":")[0] for one in results if getattr(one, what))
-        for reason, count in reasons.most_common():
-            print(f"          {count:4} {reason}")
+def _kept(path: str | None) -> dict[str, Any]:
+    if path is None or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        kept: dict[str, Any] = json.load(file)
+    return kept
+
+
+def _keep(path: str | None, results: Mapping[str, Any]) -> None:
+    if path is not None:
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=1)
+        os.replace(f"{path}.new", path)
+
+
+def _is_due(known: Mapping[str, Any] | None, again: str | None, *, quick: bool) -> bool:
+    """Whether a pair is to be run: what could not be downloaded is tried again in any case."""
+    if known is None or "unavailable" in known or again == "all":
+        return True
+    return (again == "failed" and bool(failures(known))) or (not quick and known["quick"] and "same" not in known)
+
+
+def failures(result: Mapping[str, Any]) -> list[str]:
+    """What of a pair failed, by the names of its parts: ``create``, ``import``, and ``import`` of other diffs."""
+    return [what for what in onepair.PARTS if message_of(result, what)]
+
+
+def message_of(result: Mapping[str, Any], what: str) -> str:
+    """Why a part failed; "" where it did not, or was not tried."""
+    return str(result.get(what, {}).get("failed", ""))
+
+
+def report(results: Sequence[Mapping[str, Any]]) -> None:
+    """The shares, what was left out and why, the measures, and every failure."""
+    missing = [result for result in results if "unavailable" in result]
+    same = [result for result in results if "same" in result]
+    there = [result for result in results if "unavailable" not in result and "same" not in result]
+    names = {result["name"] for result in there}
     print(
-        f"edits     {sum(one.edits for one in results)}; files that no patch can hold: {sum(r.left for r in results)}"
+        f"patchkit {patchkit.__version__}: {len(there)} pairs of {len(names)} packages"
+        + (f"; {len(same)} more in which no file of the packages differs" if same else "")
     )
-    for one in results:
-        for what in ("create", "imported"):
-            if getattr(one, what):
-                print(f"  {one.pair} {what}: {getattr(one, what)[:300]}")
+    for what in onepair.PARTS:
+        tried = [result[what] for result in there if what in result]
+        if tried:
+            _shares(what, tried)
+    _left(there)
+    _measures(there)
+    for result in there:
+        for what in failures(result):
+            print(f"\n{result['pair']}, {what}:\n  " + message_of(result, what).replace("\n", "\n  "))
+    for result in missing:
+        print(f"\n{result['pair']} cannot be downloaded: {result['unavailable']}")
 
 
-def released(name: str) -> list[str]:
-    """The final releases that pip can have as wheels, oldest first."""
-    command = [sys.executable, "-m", "pip", "index", "versions", "--only-binary", ":all:", "--ignore-requires-python"]
-    done = subprocess.run([*command, name], capture_output=True, text=True, check=True)
-    found = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
-    return [str(v) for v in sorted(Version(text) for text in found[1].split(", "))] if found else []
+OUTCOMES = {
+    "whole": "all of it",
+    "all but": "all but the files named as left out",
+    "reported": "hunks without one place reported",
+    "failed": "failed",
+}
 
 
-def wheel(cache: str, name: str, version: str) -> str:
-    """The wheel's path, downloaded once."""
-    folder = os.path.join(cache, f"{name}-{version}")
-    if not os.path.isdir(folder):
-        os.makedirs(cache, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            target = os.path.join(scratch, "w")
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-            command += ["--ignore-requires-python", "--disable-pip-version-check", "--dest", target]
-            subprocess.run([*command, f"{name}=={version}"], check=True, capture_output=True)
-            with contextlib.suppress(OSError):  # another process was faster
-                os.rename(target, folder)
-    (file,) = os.listdir(folder)
-    return os.path.join(folder, file)
+def _shares(what: str, tried: Sequence[Mapping[str, Any]]) -> None:
+    """One line: how often it was right, and in which way, or failed."""
+    outcomes = collections.Counter(
+        "failed" if one["failed"] else "reported" if one.get("reported") else "all but" if one["left"] else "whole"
+        for one in tried
+    )
+    right = len(tried) - outcomes["failed"]
+    parts = [f"{outcomes[key]} {name}" for key, name in OUTCOMES.items() if outcomes[key]]
+    print(f"{what:16} {right:3} of {len(tried)} right, {_percent(right, len(tried)):>7}: {', '.join(parts)}")
 
 
-def contents(path: str) -> dict[str, bytes]:
-    """The files of a wheel's packages."""
-    with zipfile.ZipFile(path) as archive:
-        return {
-            name: archive.read(name)
-            for name in archive.namelist()
-            if not name.endswith("/") and not name.split("/")[0].endswith((".dist-info", ".data"))
-        }
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %"
 
 
-def attempt(cache: str, name: str, first: str, second: str) -> Result:
-    """Both commands on one pair."""
-    pair = f"{name} {first} -> {second}"
-    try:
-        old, new = contents(wheel(cache, name, first)), contents(wheel(cache, name, second))
-    except (subprocess.CalledProcessError, zipfile.BadZipFile) as error:
-        return Result(pair, f"no wheel: {error}", f"no wheel: {error}", 0, 0)
-    can = {path: data for path, data in new.items() if old.get(path) != data and expressible(path, old, data)}
-    left = len(old.keys() - new.keys()) + len([p for p in new if old.get(p) != new[p]]) - len(can)
-    if not can:
-        return Result(pair, "", "", 0, left)
-    with tempfile.TemporaryDirectory() as folder:
-        site = os.path.join(folder, "site-packages")
-        with zipfile.ZipFile(wheel(cache, name, first)) as archive:
-            archive.extractall(site)
-        created, edits = by_create(folder, site, name, old, can)
-        imported, _ = by_import(folder, site, name, old, can)
-    return Result(pair, created, imported, edits, left)
+def _left(there: Iterable[Mapping[str, Any]]) -> None:
+    """Files that the commands left out, by the reason that they gave."""
+    for what in ("create", "import"):
+        reasons = collections.Counter(
+            re.sub(r" of \S+( \S+)?$", "", reason) for result in there for _, reason in result[what]["left"]
+        )
+        for reason, count in reasons.most_common():
+            print(f"left out by {what}, {count} file{'s' if count > 1 else ''}: {reason}")
 
 
-def expressible(path: str, old: Mapping[str, bytes], data: bytes) -> bool:
-    """Whether a patch can hold the change: text, and a new file in a package that is there, in UTF-8 with LF."""
-    before = old.get(path)
-    if b"\0" in data or path.endswith((".pyc", ".so")):
-        return False
-    if before is None:
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError:
-            return False
-        top = path.partition("/")[0]
-        return b"\r" not in data and "/" in path and any(other.startswith(f"{top}/") for other in old)
-    return before != b"" and b"\0" not in before
-
-
-def patchkit(folder: str, site: str, *arguments: str) -> tuple[int, dict[str, Any]]:
-    """One command, in a process of its own."""
-    command = [sys.executable, "-m", "patchkit", "--site", site, "--patches", os.path.join(folder, "patches"), "--json"]
-    environment = {**os.environ, "PATCHKIT_CACHE": os.path.join(folder, "cache")}
-    done = subprocess.run([*command, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
-    return done.returncode, json.loads(done.stdout) if done.stdout else {"error": {"message": done.stderr}}
-
-
-def by_create(folder: str, site: str, name: str, old: Mapping[str, bytes], can: Mapping[str, bytes]) -> tuple[str, int]:
-    """The pair by ``edit`` and ``create``."""
-    os.makedirs(os.path.join(folder, "patches"))
-    copy = os.path.join(folder, "copy")
-    status, answer = patchkit(folder, site, "edit", name, copy)
-    if status:
-        return f"edit: {answer['error']['message']}", 0
-    for path, data in can.items():
-        target = os.path.join(copy, path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "wb") as file:
-            file.write(data)
-    status, answer = patchkit(folder, site, "create", "made", name, "--from", copy)
-    if status:
-        return f"{answer['error']['code']}: {answer['error']['message']}", 0
-    return whole(folder, site, "made", old, can), answer["edits"]
-
-
-def by_import(folder: str, site: str, name: str, old: Mapping[str, bytes], can: Mapping[str, bytes]) -> tuple[str, int]:
-    """The pair by git's diff and ``import``."""
-    for side, files in (("a", {path: old[path] for path in can if path in old}), ("b", can)):
-        for path, data in files.items():
-            target = os.path.join(folder, "diff", side, path)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            with open(target, "wb") as file:
-                file.write(data)
-    os.makedirs(os.path.join(folder, "diff", "a"), exist_ok=True)
-    command = ["git", "diff", "--no-index", "--no-renames", "--text", "--no-ext-diff", "--no-prefix", "a", "b"]
-    done = subprocess.run(command, cwd=os.path.join(folder, "diff"), capture_output=True)
-    with open(os.path.join(folder, "pair.diff"), "wb") as file:
-        file.write(done.stdout)
-    status, answer = patchkit(folder, site, "import", "pair.diff", "--name", "pulled", "--dist", name)
-    if status:
-        return f"{answer['error']['code']}: {answer['error']['message']}", 0
-    return whole(folder, site, "pulled", old, can), answer["edits"]
-
-
-def whole(folder: str, site: str, patch: str, old: Mapping[str, bytes], can: Mapping[str, bytes]) -> str:
-    """Lint, apply, compare, revert, compare; "" when all is right."""
-    status, answer = patchkit(folder, site, "lint", "--strict", patch)
-    if status:
-        told = [finding for finding in answer.get("findings", ()) if finding["level"] != "note"]
-        return f"lint: {told[:1] or answer['error']}"
-    status, answer = patchkit(folder, site, "apply", patch)
-    if status:
-        return f"apply, {answer['error']['code']}: {answer['error']['message']}"
-    wrong = [path for path, data in can.items() if read(site, path) != data]
-    if wrong:
-        return f"other bytes: {wrong[0]}"
-    status, answer = patchkit(folder, site, "revert", patch)
-    if status:
-        return f"revert, {answer['error']['code']}: {answer['error']['message']}"
-    wrong = [path for path in can if read(site, path) != old.get(path)]
-    return f"not back: {wrong[0]}" if wrong else ""
-
-
-def read(site: str, path: str) -> bytes | None:
-    """A file of the site; None where there is none."""
-    try:
-        with open(os.path.join(site, path), "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
+def _measures(there: Sequence[Mapping[str, Any]]) -> None:
+    """How the patches look, and what they cost."""
+    made = [result["create"] for result in there if result["create"].get("edits")]
+    if not made:
+        return
+    edits = [edit for one in made for edit in one["edits"]]
+    hunks = [result["diff"] for result in there]
+    lines = sorted(edit["lines"] for edit in edits)
+    scoped = sum(edit["scope"] for edit in edits)
+    print(f"edits: {len(edits)} for the {sum(one['hunks'] for one in hunks)} hunks of git's diffs")
+    print(f"  with a scope: {_percent(scoped, len(edits))}")
+    most = lines[len(lines) * 9 // 10]
+    print(f"  lines of an anchor: median {statistics.median(lines):.0f}, nine of ten at most {most}")
+    size = sum(edit["bytes"] for edit in edits)
+    print(f"  all anchors: {sum(lines)} lines, {size} bytes; ", end="")
+    sides = sum(one["lines"] for one in hunks), sum(one["bytes"] for one in hunks)
+    print(f"the old sides of git's hunks: {sides[0]} lines, {sides[1]} bytes")
+    for key, name in (("git", "of `git diff`"), ("bare", "of a bare interpreter")):
+        ratios = [one["seconds"] / one[key] for one in made if one[key]]
+        print(
+            f"CPU time of create, in multiples {name}: median {statistics.median(ratios):.1f}, most {max(ratios):.1f}"
+        )
+    carried = [result["carried"] for result in there if result.get("carried")]
+    if carried:
+        fitting, tried = (sum(one[at] for one in carried) for at in (0, 1))
+        print(
+            f"on the release before the old one: {fitting} of {tried} edits fit ({_percent(fitting, tried)}), ", end=""
+        )
+        placed = [result["neighbour"] for result in there if "neighbour" in result]
+        total, failing = sum(one["hunks"] for one in placed), sum(one["unplaced"] for one in placed)
+        print(f"and import places {total - failing} of {total} hunks ({_percent(total - failing, total)});")
+        conflicts = sum(len(one.get("unjudged", ())) for one in placed)
+        print(f"  where git's three-way merge sees a conflict, nothing is compared: {conflicts} files")
 
 
 if __name__ == "__main__":
