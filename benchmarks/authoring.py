@@ -6,7 +6,7 @@ packages, metadata apart.
 
 ``create`` gets a scratch copy that is the new release. ``import`` gets git's unified diff of the two; then that diff
 with other context, other prefixes, dates and line breaks, of which the same patch must come; then the diff on the
-release before the old one, where lines have moved. A patch must lint without a finding, make the new release of the old
+release before the old one, where lines have moved. A patch must lint without a warning, make the new release of the old
 one byte for byte, and take it back: every file of the site is compared. Files that the command names as left out must
 be as they were; they are counted by the reason given. Nothing else is excluded.
 
@@ -44,11 +44,14 @@ def main() -> None:
     parser.add_argument("--again", choices=("failed", "all"), help="run those pairs again that FILE has")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--quick", action="store_true", help="`create` and one `import` alone")
+    parser.add_argument("--in-process", action="store_true", help="start no process for a command; measure no time")
     parser.add_argument("--refresh", action="store_true", help="pin the newest releases in the list, and end")
     arguments = parser.parse_args()
     if arguments.refresh:
         refresh(arguments.cache, lambda text: print(text, file=sys.stderr))
         return
+    if arguments.in_process:
+        os.environ[onepair.IN_PROCESS] = "1"
     wanted = list(pairs(arguments.packages))
     results = _kept(arguments.results)
     todo = [pair for pair in wanted if _is_due(results.get(str(pair)), arguments.again, quick=arguments.quick)]
@@ -123,11 +126,12 @@ def report(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 OUTCOMES = {
-    "whole": "all of it",
-    "all but": "all but the files named as left out",
-    "reported": "hunks without one place reported",
+    "whole": "whole",
+    "all but": "without the files named as left out",
+    "reported": "hunks reported",
     "failed": "failed",
 }
+"""How a pair can come out, and what is printed for it."""
 
 
 def _shares(what: str, tried: Sequence[Mapping[str, Any]]) -> None:

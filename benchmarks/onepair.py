@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 from pairs import Member, Pair, Unavailable, below, contents, unpack, wheel, write
 
 from patchkit.author.published import HostGrammar, WheelFiles
+from patchkit.cli.main import main
 from patchkit.edit.plan import plan_patch
 from patchkit.errors import PlanError
 from patchkit.model.load import parse_patch
@@ -30,6 +33,9 @@ VARIANTS = {
     "import, CRLF": ("a", "b", "-U3"),
 }
 """The same difference as other diffs: where the two sides lie, and the context; None: by ``diff`` instead of git."""
+
+IN_PROCESS = "PATCHKIT_BENCHMARK_IN_PROCESS"
+"""Set in the environment: the commands run in the benchmark's own processes, without the time that Python starts in."""
 
 PARTS = ("create", "import", *VARIANTS, "neighbour")
 """What is tried on a pair, by its key in the result."""
@@ -83,10 +89,17 @@ def _cpu(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _patchkit(work: Work, *arguments: str, site: str | None = None) -> tuple[int, dict[str, Any]]:
-    """One command, in a process of its own."""
-    command = [sys.executable, "-m", "patchkit", "--site", site or work.site, "--json"]
-    command += ["--patches", os.path.join(work.folder, "patches"), *arguments]
+    """One command, in a process of its own, or in this one (:data:`IN_PROCESS`)."""
+    line = ["--site", site or work.site, "--json", "--patches", os.path.join(work.folder, "patches"), *arguments]
     environment = {**os.environ, "PATCHKIT_CACHE": os.path.join(work.folder, "cache")}
+    if os.environ.get(IN_PROCESS):
+        os.chdir(work.folder)
+        os.environ["PATCHKIT_CACHE"] = environment["PATCHKIT_CACHE"]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            status = main(line)
+        return status, json.loads(out.getvalue())
+    command = [sys.executable, "-m", "patchkit", *line]
     done = subprocess.run(command, cwd=work.folder, env=environment, capture_output=True, text=True)
     return done.returncode, json.loads(done.stdout) if done.stdout else {"error": {"code": "", "message": done.stderr}}
 
@@ -112,6 +125,8 @@ def _by_create(work: Work) -> dict[str, Any]:
         os.unlink(os.path.join(copy, path))
     write(copy, work.new)
     seconds, (status, answer) = _cpu(lambda: _patchkit(work, "create", "made", work.pair.name, "--from", copy))
+    if os.environ.get(IN_PROCESS):
+        seconds = 0.0
     if status:
         if _nothing_to_hold(answer):
             return {"failed": _judge(work, {}, answer["error"]["left"]), "left": _named(answer["error"]["left"])}
@@ -223,7 +238,8 @@ def _whole(work: Work, patch: str, left: Sequence[Mapping[str, str]]) -> str:
     """Lint, apply, compare, revert, compare; "" when all is right."""
     status, answer = _patchkit(work, "lint", "--strict", patch)
     if status:
-        return f"lint: {'; '.join(_finding(one) for one in answer.get('findings', ())) or _error(answer)}"
+        told = [_finding(one) for one in answer.get("findings", ()) if one["level"] != "note"]
+        return f"lint: {'; '.join(told) or _error(answer)}"
     status, answer = _patchkit(work, "apply", patch)
     if status:
         return f"apply, {_error(answer)}"
