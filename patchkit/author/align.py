@@ -7,6 +7,7 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from patchkit.tuples import NamedTuple
@@ -224,3 +225,9 @@ def opens_block(line: str) -> bool:
 def names_of(lines: Sequence[str]) -> set[str]:
     """The names in code, those in comments not."""
     return _all_names([_COMMENT.sub("", line) for line in lines])
+
+
+@lru_cache(maxsize=8)
+def names_in(text: str) -> frozenset[str]:
+    """The names in a file's code: what edit after edit asks for."""
+    return frozenset(names_of(text.split("\n")))

@@ -60,7 +60,8 @@ class Carried(NamedTuple):
 class Refused(NamedTuple):
     """Why the change is not carried; where its neighbours are still there, the lines between them then and now.
 
-    ``old_line`` and ``line`` are the numbers of the first of them (1-based).
+    ``old_line`` and ``line`` are the numbers of the first of them (1-based); ``gap`` are the lines (0-based, half open)
+    of the new text that stand where the changed ones stood.
     """
 
     reason: str
@@ -68,6 +69,7 @@ class Refused(NamedTuple):
     old_line: int | None = None
     old_lines: tuple[str, ...] = ()
     new_lines: tuple[str, ...] = ()
+    gap: tuple[int, int] | None = None
 
 
 SHOWN = 12
@@ -285,7 +287,8 @@ def _within(
     if isinstance(placed, Refused):
         if placed.line is None or placed.old_line is None:
             return placed
-        return placed._replace(line=placed.line + theirs[0], old_line=placed.old_line + ours[0])
+        gap = None if placed.gap is None else (placed.gap[0] + theirs[0], placed.gap[1] + theirs[0])
+        return placed._replace(line=placed.line + theirs[0], old_line=placed.old_line + ours[0], gap=gap)
     if scope != target and placed.sides < 2:
         return Refused("too little around the place is as it was, and it is in another definition")
     lines = lines_of(new.source.text)
@@ -405,10 +408,11 @@ def _tie(a: Sequence[str], hunk: Hunk, tie: Tie) -> Tie:
 def _side_by_side(reason: str, a: Sequence[str], b: Sequence[str], alignment: Alignment, hunk: Hunk) -> Refused:
     first, end = max(0, hunk.start - 1), min(len(a), hunk.stop + 1)
     low, high = alignment.around(hunk.start, hunk.stop)
+    gap = low, high
     low, high = max(0, low - 1), min(len(b), high + 1)
     if not 0 < high - low <= SHOWN or end - first > SHOWN:
         return Refused(reason)
-    return Refused(reason, low + 1, first + 1, tuple(a[first:end]), tuple(b[low:high]))
+    return Refused(reason, low + 1, first + 1, tuple(a[first:end]), tuple(b[low:high]), gap)
 
 
 def _shifted(lines: Sequence[str], was: str, now: str) -> list[str] | None:

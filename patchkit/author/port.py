@@ -6,10 +6,11 @@ on the new release (its conditions hold, its files parse) and still does to the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from patchkit.author.align import names_of
+from patchkit.author.align import names_in, names_of
 from patchkit.author.carry import (
     Carried,
     Refused,
@@ -20,10 +21,12 @@ from patchkit.author.carry import (
     inserted_names,
     laid_out_otherwise,
 )
+from patchkit.author.draft import change_of, draft_of
 from patchkit.author.hunks import lines_of
 from patchkit.author.matrix import plan_release, short_reason
 from patchkit.author.proposal import Part, Port, prove, write_variants
 from patchkit.author.published import HostGrammar, WheelFiles
+from patchkit.author.relax import from_on
 from patchkit.author.splice import table_of
 from patchkit.edit.locate import FileText
 from patchkit.edit.plan import plan_patch, upstreamed_by
@@ -179,10 +182,14 @@ def _lost_names(plan: FilePlan, path: str, new: WheelFiles, text: str | None = N
     """
     before = Source(plan.before or b"", path=plan.path).text
     after = Source(plan.after, path=plan.path).text
-    used = inserted_names(after, hunks_of(before, after))
+    changes = hunks_of(before, after)
+    theirs = names_in(new.text(path).source.text)
+    if names_of([line for hunk in changes for line in hunk.new]) <= theirs:
+        return [], []
+    used = inserted_names(after, changes)
     if text is not None:
         used &= names_of(lines_of(text))
-    lost = (used & names_of(lines_of(before))) - names_of(lines_of(new.text(path).source.text))
+    lost = (used & names_in(before)) - theirs
     gone = set(lost)
     for _, data in new.siblings() if gone else ():
         gone -= {name for name in gone if name.encode() in data}
@@ -217,11 +224,28 @@ def _carried(
     patch: Patch, edit: Edit, was: Sequence[FilePlan], old: WheelFiles, new: WheelFiles, error: PlanError
 ) -> Part:
     """The proposal for an edit that does not fit the new release, or what a person must decide."""
+    part, gap = _tried(patch, edit, was, old, new, error)
+    if part.state != "decide":
+        return part
+    draft = None
+    if gap is not None and part.path is not None and new.has(part.path):
+        draft = draft_of(edit, new.text(part.path), gap, from_on(new.version, old.version))
+    return part._replace(change=change_of(was), draft=draft)
+
+
+def _tried(
+    patch: Patch, edit: Edit, was: Sequence[FilePlan], old: WheelFiles, new: WheelFiles, error: PlanError
+) -> tuple[Part, tuple[int, int] | None]:
+    """The proposal, or what is undecided with the lines that stand at the place now."""
+
+    def decide(refused: Refused) -> tuple[Part, tuple[int, int] | None]:
+        return _decide(patch, edit, error, refused, new), refused.gap
+
     if len(was) != 1:
-        return _decide(patch, edit, error, Refused("it is for several files at once"), new)
+        return decide(Refused("it is for several files at once"))
     (plan,) = was
     if edit.action in ("add_import", "probe"):
-        return _decide(patch, edit, error, Refused("where a probe belongs is not told by lines"), new)
+        return decide(Refused("where a probe belongs is not told by lines"))
     ours = old.text(plan.path)
     after = Source(plan.after, path=plan.path).text
     tie: Tie = {"insert_before": "below", "insert_after": "above"}.get(edit.action)  # type: ignore[assignment]
@@ -235,22 +259,22 @@ def _carried(
             target, found = elsewhere[0]
         elif elsewhere:
             paths = " and to ".join(path for path, _ in elsewhere)
-            return _decide(patch, edit, error, Refused(f"it could go to {paths}"), new)
+            return decide(Refused(f"it could go to {paths}"))
     if isinstance(found, Refused):
-        return _decide(patch, edit, error, found, new)
+        return decide(found)
     gone, lost = _lost_names(plan, target, new, found.anchor.text)
     if gone:
         reason = f"its text uses {', '.join(gone)}, which {new.name} {new.version} has nowhere"
         lead = max(1, _first_change(ours.source.text, after))
         refused = Refused(reason, max(1, found.line - 1), lead, found.old_lines, found.new_lines)
-        return _decide(patch, edit, error, refused, new)
+        return decide(refused)
     anchor = found.anchor
     variant = Edit(edit.index, (target,), anchor.action, find=anchor.find, text=anchor.text, scope=anchor.scope)
     made = plan_patch(_alone(patch, variant), new, HostGrammar()).files[0].after
     if Source(made, path=target).text != found.after:
         raise InternalError(f"the carried {table_of(edit)} {edit.index} of {patch.name} makes another change")
     kept = _retargeted(patch, edit, variant, new)
-    return Part(
+    carried = Part(
         "edit",
         edit.index,
         "ported",
@@ -266,6 +290,7 @@ def _carried(
         variant=kept or variant,
         line=_line(patch, edit),
     )
+    return carried, None
 
 
 def _retargeted(patch: Patch, edit: Edit, variant: Edit, new: WheelFiles) -> Edit | None:
@@ -289,6 +314,8 @@ def _elsewhere(
     last = scope.rpartition(".")[2]
     if not last:
         return []
+    if any(path != ours.source.path and _defines(data, scope) for path, data in old.siblings()):
+        return []  # of several definitions so called, another one may have gone there
     words = (f"def {last}".encode(), f"class {last}".encode())
     found = []
     for path, data in new.siblings():
@@ -300,6 +327,11 @@ def _elsewhere(
         if isinstance(one, Carried):
             found.append((path, one))
     return found
+
+
+def _defines(data: bytes, scope: str) -> bool:
+    """Whether a file has a definition of each name of ``scope``."""
+    return all(re.search(rb"\b(?:def|class) +%s\b" % name.encode(), data) for name in scope.split("."))
 
 
 def _first_change(before: str, after: str) -> int:

@@ -26,7 +26,8 @@ class Part(NamedTuple):
     ``state`` is "fits", "ported" (a new variant is proposed), "widened" (it fits where its ``versions`` admit the
     release) or "decide". ``variant`` is the proposal, for releases from ``since`` on. ``old_lines`` and ``new_lines``
     are the lines of the place with one more on either side, ``candidates`` what a person may choose from, ``cautions``
-    what to look at, in words.
+    what to look at, in words. Where a person must decide, ``change`` is what the edit does on the old release (the
+    lines of a diff), and ``draft`` an edit of the new place, as TOML, that changes nothing yet.
     """
 
     table: str
@@ -45,6 +46,8 @@ class Part(NamedTuple):
     variant: Edit | Condition | None = None
     since: str | None = None
     line: int | None = None
+    change: tuple[str, ...] = ()
+    draft: str | None = None
 
 
 class Port(NamedTuple):

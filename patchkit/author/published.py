@@ -12,7 +12,8 @@ import warnings
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from patchkit.edit.locate import FileText
 from patchkit.edit.source import Source
@@ -35,18 +36,30 @@ Progress = Callable[[int, int, str], None]
 """Called with how many are done, how many there are, and what is at hand."""
 
 
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> ast.Module:
+    """The tree of a text. One file is planned on many times, as a patch is carried; nobody changes a tree."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+@lru_cache(maxsize=16)
+def _judged(path: str, data: bytes) -> list[Any] | None:
+    """What does not compile in a file: planned on the old release and the new one, again and again."""
+    return foreign.judge(path, data)
+
+
 class HostGrammar:
     """The running Python's grammar (:class:`patchkit.edit.plan.Grammar`): a wheel has no interpreter of its own."""
 
     def parse(self, text: str) -> ast.Module:
         """Parse, raising what ``ast.parse`` raises."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
+        return _parsed(text)
 
     def judge(self, files: Mapping[str, bytes]) -> dict[str, SyntaxProblem]:
         """The files that do not compile, by their path."""
-        problems = {path: foreign.judge(path, data) for path, data in files.items()}
+        problems = {path: _judged(path, data) for path, data in files.items()}
         return {path: SyntaxProblem(*problem) for path, problem in problems.items() if problem is not None}
 
 

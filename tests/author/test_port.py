@@ -144,6 +144,20 @@ def test_two_files_that_it_could_go_to_are_for_a_person_to_choose_from(porter: P
     assert path.read_bytes() == before
 
 
+def test_one_of_several_definitions_so_called_is_not_followed_to_another_file(porter: Porter) -> None:
+    """A new file holds a copy of the other file's, not ours, which is gone."""
+    porter.patch()
+    porter.release("1.0", {"demo/core.py": OLD, "demo/fast.py": OLD})
+    porter.release("2.0", {"demo/core.py": "x = 1\n", "demo/fast.py": OLD, "demo/faster.py": OLD})
+    run = porter()
+    assert (run.status, run.json["state"]) == (1, "decide")
+    # A class of another name with a method of that name is another definition.
+    other = OLD.replace("class Worker", "class Other")
+    porter.release("1.0", {"demo/core.py": OLD, "demo/fast.py": other})
+    porter.release("2.0", {"demo/core.py": "x = 1\n", "demo/fast.py": other, "demo/worker.py": OLD})
+    assert porter().json["parts"][0]["path"] == "demo/worker.py"
+
+
 def test_the_same_code_laid_out_anew_is_found(porter: Porter) -> None:
     porter.patch(EDIT.replace("        size = len(job)\n", "").replace("        self.done += 1\n", ""))
     laid = "        result = self.work(\n            job,\n            size,\n        )\n"
@@ -170,7 +184,18 @@ def test_a_changed_line_is_shown_side_by_side_and_left_to_a_person(porter: Porte
     ]
     assert part["new_lines"][1] == "        result = self.work(job, size, fast=True)\n"
     assert path.read_bytes() == before
+    assert part["change"] == [
+        "-        result = self.work(job, size)\n",
+        "+        result = self.work(job, size + 1)\n",
+    ]
+    line = "        result = self.work(job, size, fast=True)\n"
+    assert part["draft"] == (
+        '[[edit]]\nfile     = "demo/core.py"\nscope    = "Worker.run"\nversions = ">=2.0"\n'
+        f"find     = '''\n{line}'''\nreplace  = '''\n{line}'''\n"
+    )
     text = porter.bench("port", "fix", "--to", "2.0", "--offline")
+    assert "what the edit does on 1.0:\n" in text.out
+    assert f"to start from, for edit 1; it changes nothing yet:\n\n{part['draft']}" in text.out
     assert "-        result = self.work(job, size)" in text.out
     assert "+        result = self.work(job, size, fast=True)" in text.out
     assert "a person must decide" in text.out

@@ -163,6 +163,14 @@ def _show_next(output: Output, found: Port) -> None:
     from patchkit.author.relax import from_on
 
     undecided = [part for part in found.parts if part.state == "decide"]
+    for part in undecided:
+        if part.draft is not None:
+            output.line()
+            output.line(f"to start from, for {part.table} {part.index}; it changes nothing yet:")
+            output.line()
+            for line in part.draft.splitlines():
+                output.line(line)
+            output.line()
     parts = ", ".join(f"{part.table} {part.index}" for part in undecided) or "it"
     lines = [str(part.line) for part in undecided if part.line is not None]
     where = f" (line {', '.join(lines)})" if lines else ""
@@ -192,6 +200,10 @@ def _show_part(output: Output, part: Part, found: Port) -> None:
             output.line(f"      - {was} {part.old_line}, + {now} {part.new_line}:")
         for line in _compared(part):
             output.line(f"      {line}")
+    if part.change:
+        output.line(f"      what the edit does on {found.old_version}:")
+        for line in part.change:
+            output.line(f"      {line.rstrip()}")
     for line in part.candidates:
         output.line(f"      {line}")
 
@@ -223,6 +235,8 @@ def _part_json(part: Part) -> dict[str, Any]:
         "candidates": list(part.candidates),
         "variant": _variant_json(part),
         "since": part.since,
+        "change": list(part.change),
+        "draft": part.draft,
     }
 
 
