@@ -77,7 +77,19 @@ def port(
     except (PatchFileError, PlanError, _Undecided) as error:
         message = error.message if isinstance(error, PatchkitError) else str(error)
         return Port(patch, old.version, new.version, "decide", tuple(parts), problem=message)
-    return Port(patch, old.version, new.version, "ported", tuple(parts), requirement, ported.data)
+    looked = () if in_place else tuple((files.version, _failure(ported, files)) for files in between)
+    return Port(patch, old.version, new.version, "ported", tuple(parts), requirement, ported.data, between=looked)
+
+
+def _failure(patch: Patch, files: WheelFiles) -> str | None:
+    """Why the ported patch does not fit a release in between; None where it does."""
+    try:
+        plan_release(patch, files)
+    except PatchFileError:
+        raise
+    except PatchkitError as error:
+        return short_reason(error)
+    return None
 
 
 class _Undecided(Exception):
@@ -314,6 +326,9 @@ def _elsewhere(
     last = scope.rpartition(".")[2]
     if not last:
         return []
+    still = new.text(ours.source.path).outline_or_none() if new.has(ours.source.path) else None
+    if still is not None and still.scopes(scope):
+        return []  # it is where it was: another one so called is another one
     if any(path != ours.source.path and _defines(data, scope) for path, data in old.siblings()):
         return []  # of several definitions so called, another one may have gone there
     words = (f"def {last}".encode(), f"class {last}".encode())

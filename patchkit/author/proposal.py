@@ -54,7 +54,8 @@ class Port(NamedTuple):
     """A port: ``data`` is the new patch file, None where it is not to be changed or a person must decide.
 
     ``state`` is "fits" (nothing to do), "ported", "upstreamed" or "decide"; ``requirement`` the one that the new file
-    has, where it differs.
+    has, where it differs. ``between`` are the releases between the two that were at hand, the newest first, each with
+    the reason why the new file does not fit it.
     """
 
     patch: Patch
@@ -65,6 +66,7 @@ class Port(NamedTuple):
     requirement: str | None = None
     data: bytes | None = None
     problem: str | None = None
+    between: tuple[tuple[str, str | None], ...] = ()
 
 
 def write_variants(patch: Patch, parts: Sequence[Part], old: str, new: str, *, in_place: bool) -> Patch:

@@ -68,9 +68,27 @@ def test_the_new_edit_begins_where_the_old_one_ceases_to_fit(porter: Porter) -> 
         porter.release(version, {"demo/core.py": new})
     run = porter("--write", "--from", "1.0")
     assert run.json["parts"][0]["since"] == "1.6"
+    assert [(one["version"], one["fits"]) for one in run.json["between"]] == [
+        ("1.8", True),
+        ("1.6", True),
+        ("1.4", True),
+    ]
     assert [edit.versions for edit in load_patch(str(path)).edits] == ["<1.6", ">=1.6"]
     for version, text in (("1.4", OLD), ("1.6", new), ("1.8", new)):
         assert porter.result(version, {"demo/core.py": text}) == text.replace("size)", "size + 1)")
+
+
+def test_a_release_in_between_that_it_does_not_fit_is_named(porter: Porter) -> None:
+    porter.patch()
+    porter.release("1.5", {"demo/core.py": OLD.replace("self.work(job, size)", "self.work(job)")})
+    porter.release("1.6", {"demo/core.py": OLD})
+    porter.release("2.0", {"demo/core.py": "# new\n" + OLD})
+    run = porter("--from", "1.0")
+    assert [(one["version"], one["fits"]) for one in run.json["between"]] == [("1.6", True), ("1.5", False)]
+    assert "matches nowhere" in run.json["between"][1]["reason"]
+    said = " ".join(porter.bench("port", "fix", "--to", "2.0", "--from", "1.0", "--offline").out.split())
+    assert "in between, it applies to 1.6, which the cache has" in said
+    assert "look: it does not fit 1.5: `find` matches nowhere in demo/core.py" in said
 
 
 def test_in_place_gives_the_old_release_up(porter: Porter) -> None:
@@ -156,6 +174,16 @@ def test_one_of_several_definitions_so_called_is_not_followed_to_another_file(po
     porter.release("1.0", {"demo/core.py": OLD, "demo/fast.py": other})
     porter.release("2.0", {"demo/core.py": "x = 1\n", "demo/fast.py": other, "demo/worker.py": OLD})
     assert porter().json["parts"][0]["path"] == "demo/worker.py"
+
+
+def test_a_definition_that_is_still_there_is_not_looked_for_in_other_files(porter: Porter) -> None:
+    """The line was changed, and a new file has another function so called with a line like the old one."""
+    porter.patch()
+    new = OLD.replace("self.work(job, size)", "self.work(job, size, fast=True)")
+    porter.release("2.0", {"demo/core.py": new, "demo/copy.py": OLD})
+    run = porter()
+    assert (run.status, run.json["parts"][0]["path"]) == (1, "demo/core.py")
+    assert "lines that the edit changes" in run.json["parts"][0]["reason"]
 
 
 def test_the_same_code_laid_out_anew_is_found(porter: Porter) -> None:

@@ -97,6 +97,7 @@ def run_port(arguments: Namespace) -> int:
         problem=found.problem,
         requirement=found.requirement,
         parts=[_part_json(part) for part in found.parts],
+        between=[{"version": version, "fits": reason is None, "reason": reason} for version, reason in found.between],
         diff=diff or None,
         written=written,
     )
@@ -151,11 +152,22 @@ def _show(output: Output, found: Port, diff: str, *, write: bool) -> None:
             + ("" if found.requirement is None else f"; the requirement is {found.requirement} now")
             + ". A proposal: look at the new place, where a line that looks like the old one may do another thing."
         )
-        if any(part.since is not None for part in found.parts):
-            output.paragraph(
-                "where the new edits begin is told by the releases in the cache; for the others in between: "
-                f"`patchkit matrix {found.patch.name}`, once it is written"
-            )
+        _show_between(output, found)
+
+
+def _show_between(output: Output, found: Port) -> None:
+    """Which releases between the two were tried, and that there may be more."""
+    fits = [version for version, reason in reversed(found.between) if reason is None]
+    if fits:
+        output.paragraph(f"in between, it applies to {', '.join(fits)}, which the cache has")
+    for version, reason in reversed(found.between):
+        if reason is not None:
+            output.paragraph(f"{output.paint('look', 'yellow')}: it does not fit {version}: {reason}")
+    if any(part.since is not None for part in found.parts):
+        output.paragraph("where the new edits begin is told by the releases that the cache has")
+    output.paragraph(
+        f"releases that the cache has not are not looked at: `patchkit matrix {found.patch.name}`, once it is written"
+    )
 
 
 def _show_next(output: Output, found: Port) -> None:
