@@ -157,10 +157,11 @@ def _judged(change: Change, truth: Truth, files: Mapping[str, Sequence[str]], an
     """The verdict ("right", "refused", "wrong"; "written" where the truth is unknown), and what the tool says."""
     if answer.lines is None:
         return "refused", answer.reason
+    where = f"{_place(change, files, answer)} ({answer.reason})"
     if truth.state == "unknown":
-        return "written", answer.reason
+        return "written", where
     right = truth.state == "at" and answer.path == truth.path and _is_right(change, truth, files, answer.lines)
-    return ("right" if right else "wrong"), f"{_place(change, files, answer)} ({answer.reason})"
+    return ("right" if right else "wrong"), where
 
 
 def _place(change: Change, files: Mapping[str, Sequence[str]], answer: Answer) -> str:
