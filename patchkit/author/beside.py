@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from patchkit.author.save import save
+from patchkit.author.save import save, saved
 from patchkit.errors import UsageError
 from patchkit.model.keys import SCHEMA
 from patchkit.model.schema import FILE_NAME, IDENTITY, LINE, WRITER, schema_text
@@ -39,15 +40,29 @@ def first_line(path: str, notice: Callable[[str], None]) -> str:
     return f"{LINE}\n"
 
 
-def save_patch(path: str, data: bytes, notice: Callable[[str], None]) -> None:
+def save_patch(path: str, data: bytes, notice: Callable[[str], None], *, overwrite: bool) -> None:
     """Save a patch file and, where it names the schema beside it, that schema, unless a later one is there.
 
     Args:
         path: The patch file.
         data: Its bytes.
         notice: Told of a schema that was written.
+        overwrite: Replace a file at ``path``.
 
     Raises:
+        UsageError: ``exists``.
+        SiteError: ``unwritable``.
+    """
+    with saved_patch(path, data, notice, overwrite=overwrite):
+        pass
+
+
+@contextmanager
+def saved_patch(path: str, data: bytes, notice: Callable[[str], None], *, overwrite: bool) -> Iterator[None]:
+    """The same, as long as what is done within succeeds: else there is the patch file that was there before, or none.
+
+    Raises:
+        UsageError: ``exists``.
         SiteError: ``unwritable``.
     """
     if data.startswith(f"{LINE}\n".encode()):
@@ -55,9 +70,10 @@ def save_patch(path: str, data: bytes, notice: Callable[[str], None]) -> None:
         text = schema_text().encode()
         there = _written_by(schema)
         if not os.path.lexists(schema) or (there is not None and there <= _ours() and not _holds(schema, text)):
-            save(schema, text)
+            save(schema, text, overwrite=True)
             notice(f"{schema}: written, for editors that complete and check patch files")
-    save(path, data)
+    with saved(path, data, overwrite=overwrite):
+        yield
 
 
 def write_schema(path: str) -> None:
@@ -74,7 +90,7 @@ def write_schema(path: str) -> None:
             hint="name another file, or remove that one",
             details={"path": path},
         )
-    save(path, schema_text().encode(), hint="name a file in a folder that is there")
+    save(path, schema_text().encode(), overwrite=True, hint="name a file in a folder that is there")
 
 
 def schema_of(path: str, data: bytes) -> str | None:

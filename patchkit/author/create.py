@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from patchkit.author.beside import save_patch
+from patchkit.author.beside import saved_patch
 from patchkit.author.derive import TextEdit, derive
 from patchkit.author.document import Draft, render
 from patchkit.author.gather import Changed, Choice, Gathered, in_folder, in_site
@@ -17,7 +18,7 @@ from patchkit.edit.lay import PYTHON
 from patchkit.edit.outline import Outline
 from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.source import Source
-from patchkit.errors import GuardError, PatchkitError, PlanError, UsageError
+from patchkit.errors import GuardError, PatchkitError, PlanError, SiteError, UsageError
 from patchkit.model.load import load_patch, parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.apply import apply_patches
@@ -28,6 +29,7 @@ from patchkit.site.grammar import Grammar
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from patchkit.ops.outcome import Outcome
     from patchkit.ops.workspace import Workspace
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
@@ -97,7 +99,8 @@ def create(
         GuardError: ``not-installed``, ``editable``.
         PlanError: ``nothing-changed``; ``beneath``; ``syntax``; ``not-text``; ``not-expressible``: the patch does not
             give the same bytes.
-        SiteError: Originals cannot be had; the patch cannot be saved.
+        SiteError: Originals cannot be had; ``changed``: a file was written to meanwhile; the patch cannot be saved, or
+            the site not be written. Then there is no patch file, or the one that was there.
     """
     check_free(name, path, overwrite=overwrite or dry_run)
     found = site.find(dist)
@@ -135,15 +138,32 @@ def create(
         if recorded:
             workspace.originals = {change.path: change.before for change in gathered.changed if not change.stacked}
             patch = patch._replace(path=os.path.abspath(path))
-            apply_patches(workspace, [patch], dry_run=True)  # what would refuse it does so before it is saved
-        if not dry_run:
-            save_patch(path, patch.data, notice)
-        if recorded:
-            notes = apply_patches(workspace, [patch], command="create").notes
+            # What would refuse it does so before it is saved.
+            _check_still(gathered, apply_patches(workspace, [patch], dry_run=True))
+        with nullcontext() if dry_run else saved_patch(path, patch.data, notice, overwrite=overwrite):
+            if recorded:
+                notes = apply_patches(workspace, [patch], command="create").notes
         lost = [] if old is None else _lost(old, patch)
         used = sorted(originals.used)
         saved = None if dry_run else path
         return Created(patch, saved, gathered, gathered.left, used, recorded, lost, choice.idle, notes)
+
+
+def _check_still(gathered: Gathered, outcome: Outcome) -> None:
+    """Refuse where a file does not hold any more what the patch was made of: to write it would undo somebody's edit.
+
+    Raises:
+        SiteError: ``changed``.
+    """
+    made = {change.path for change in gathered.changed} | {path for path, _ in gathered.added}
+    for file in outcome.files:
+        if file.path in made:
+            raise SiteError(
+                f"{file.path}: was written to since the patch was made of it; nothing was saved or recorded",
+                code="changed",
+                hint="run the command again; if another program is changing these files, let it end first",
+                details={"path": file.path, "paths": [file.path]},
+            )
 
 
 def _renewed(workspace: Workspace, name: str, distribution: Distribution) -> PatchEntry | None:

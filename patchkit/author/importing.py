@@ -133,7 +133,7 @@ def import_diff(
             links=[*links, *(link for link in mail.links if link not in links)],
         )
     if not dry_run:
-        save_patch(path, patch.data, notice)
+        save_patch(path, patch.data, notice, overwrite=overwrite)
     # A file that cannot be written as edits is left out only now.
     out = {path for path, _ in gathered.left}
     hunks = sum(

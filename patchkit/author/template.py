@@ -86,7 +86,7 @@ def new_patch(
     text = _TEMPLATE.format(
         name=_quoted(name), requirement=_quoted(requirement), file=_quoted(file), summary=_quoted(PLACEHOLDER)
     )
-    save_patch(path, f"{head}{text}".encode(), notice)
+    save_patch(path, f"{head}{text}".encode(), notice, overwrite=overwrite)
     return requirement, _notes(site, dist, found)
 
 

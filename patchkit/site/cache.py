@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Mapping
@@ -33,14 +32,11 @@ def cache_directory(environ: Mapping[str, str] | None = None) -> str:
 
 def write_cached(path: str, data: bytes) -> bool:
     """Write one file of the cache by rename; False where the cache cannot be written, which is no error."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    from patchkit.site.whole import write_whole
+
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
+        write_whole(path, data, overwrite=True, durable=False)
     except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
         return False
     return True

@@ -356,11 +356,14 @@ def run_export(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     prefix = arguments.prefix if not arguments.prefix or arguments.prefix.endswith("/") else f"{arguments.prefix}/"
-    made = export(
-        site, catalog_of(arguments).load(arguments.name), prefix=prefix, notice=output.note, progress=output.status
-    )
+    patch = catalog_of(arguments).load(arguments.name)
+    if arguments.target is not None and patch.path is not None and _same(arguments.target, patch.path):
+        raise UsageError(
+            f"{arguments.target} is the patch file itself", hint="name another file", details={"path": patch.path}
+        )
+    made = export(site, patch, prefix=prefix, notice=output.note, progress=output.status)
     if arguments.target is not None:
-        save(arguments.target, made.data, hint="name a file in a folder that is there")
+        save(arguments.target, made.data, overwrite=True, hint="name a file in a folder that is there")
         output.line(f"{shown(arguments.target)}: {len(made.files)} files, from {made.distribution} {made.version}")
     elif not output.json_mode:
         output.diff(made.data.decode("utf-8", "surrogateescape"))
@@ -387,6 +390,10 @@ def _tell_places(output: Output, originals: Sequence[str]) -> None:
 
 def _left_json(left: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"path": path, "reason": reason} for path, reason in left]
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _size(patch: Patch) -> str:
