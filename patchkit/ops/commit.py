@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from patchkit.edit.plan import PatchPlan
-from patchkit.errors import PatchkitError
+from patchkit.errors import PatchkitError, SiteError
 from patchkit.model.patch import Patch
 from patchkit.ops.change import ChangeSet, FileChange, Wanted
 from patchkit.ops.workspace import Workspace, digest
@@ -18,7 +18,6 @@ from patchkit.state.ledger import (
     Ledger,
     PatchEntry,
     Pristine,
-    Stat,
     Upstreamed,
     layers_of,
 )
@@ -52,6 +51,7 @@ def commit_change(
         SiteError: A file changed since it was planned, or the site cannot be written; nothing was changed.
     """
     home = workspace.site.home
+    _check_adopted(workspace, changes)
     ledger = _ledger(workspace, changes)
     for name, (patch, distribution) in (upstreamed or {}).items():
         info = key_of(home, distribution.info)
@@ -90,6 +90,27 @@ def commit_change(
         pycache_prefixes=_prefixes(workspace),
     )
     return len(writes)
+
+
+def _check_adopted(workspace: Workspace, changes: ChangeSet) -> None:
+    """Look again at the files that are recorded as they are, without a write: an editor may have saved meanwhile.
+
+    Raises:
+        SiteError: ``changed``.
+    """
+    for change in changes.files.values():
+        if change.stack is None or not change.stack.layers or change.current != change.stack.data:
+            continue
+        known = workspace.ledger.files.get(change.key)
+        if known is not None and change.current is not None and known.after.sha256 == digest(change.current):
+            continue
+        if not workspace.unchanged(change.absolute):
+            raise SiteError(
+                f"{change.absolute}: has other bytes since it was planned\nnothing was changed",
+                code="changed",
+                hint="run the command again; if another program is changing these files, let it end first",
+                details={"path": change.absolute, "paths": [change.absolute]},
+            )
 
 
 def _deserted(workspace: Workspace, change: FileChange) -> tuple[str, ...]:
@@ -173,7 +194,7 @@ def _file_entry(workspace: Workspace, change: FileChange) -> FileEntry:
     known = workspace.ledger.files.get(change.key)
     stat = None
     if change.current == stack.data:  # not written: a file that is as it shall be
-        stat = known.stat if known is not None and known.after == after else Stat.of(change.absolute)
+        stat = known.stat if known is not None and known.after == after else workspace.stat_of(change.absolute)
     return FileEntry(
         distribution=stack.distribution.normalized,
         pristine=pristine,

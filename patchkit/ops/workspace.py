@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError, SiteError
-from patchkit.runtime.ledger import file_path, installed, read_regular, sha256_hex
+from patchkit.runtime.ledger import file_path, installed, open_regular, read_regular, sha256_hex
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
 from patchkit.site.paths import ResolvedFile
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 #: A patched file that is larger than this is refused: nobody's source, and the ledger would hold it twice.
 LARGEST_FILE = 64 << 20
+
+#: Nanoseconds within which a second write may leave the times of a file as they are: a tick of the kernel's clock is 10
+#: ms at most (HZ=100), and a file's times are taken at one.
+_TICK = 20_000_000
 
 
 class Pristine(NamedTuple):
@@ -66,6 +71,7 @@ class Workspace:
         self.originals: Mapping[str, bytes] = {}
         self.ledger = Ledger.load(site.home)
         self._current: dict[str, bytes | None] = {}
+        self._stats: dict[str, Stat | None] = {}
         self._distributions: dict[str, Distribution | None] = {}
         self._in_force: dict[str | None, bool] = {}
 
@@ -94,7 +100,7 @@ class Workspace:
                         hint="patchkit edits source files",
                         details={"path": absolute},
                     )
-                self._current[absolute] = read_regular(absolute)
+                self._current[absolute], self._stats[absolute] = _read_settled(absolute)
             except FileNotFoundError:
                 self._current[absolute] = None
             except OSError as error:
@@ -105,6 +111,19 @@ class Workspace:
                     details={"path": absolute},
                 ) from None
         return self._current[absolute]
+
+    def stat_of(self, absolute: str) -> Stat | None:
+        """The stat that goes with what :meth:`current` gave for a file; None where none vouches for those bytes."""
+        return self._stats.get(absolute)
+
+    def unchanged(self, absolute: str) -> bool:
+        """Whether a file still holds what :meth:`current` gave for it: it is read again, and so is its stat.
+
+        Raises:
+            SiteError: ``unreadable``, ``too-large``.
+        """
+        before = self._current.pop(absolute)
+        return self.current(absolute) == before
 
     def in_force(self, patch: PatchEntry) -> bool:
         """Whether the install that ``patch`` was applied to is still the one that is there."""
@@ -360,6 +379,19 @@ def _contradiction(resolved: ResolvedFile, distribution: Distribution, fault: st
 
 def _no_witness(data: bytes) -> None:
     """For a file that no RECORD lists."""
+
+
+def _read_settled(path: str) -> tuple[bytes, Stat | None]:
+    """The bytes of a file and its stat, of one and the same moment; None where somebody was writing to it just now.
+
+    Both come from one descriptor: a stat by the name could be that of the next file, which an editor put there.
+    """
+    started = time.time_ns()
+    with open_regular(path) as file:
+        before = Stat.from_result(os.fstat(file.fileno()))
+        data = file.read()
+        after = Stat.from_result(os.fstat(file.fileno()))
+    return data, after if before == after and after.ctime_ns < started - _TICK else None
 
 
 def _read(path: str) -> bytes | None:

@@ -53,7 +53,11 @@ class Stat(NamedTuple):
     @classmethod
     def of(cls, path: str) -> Stat:
         """The stat of ``path`` as it is now."""
-        now = os.stat(path)
+        return cls.from_result(os.stat(path))
+
+    @classmethod
+    def from_result(cls, now: os.stat_result) -> Stat:
+        """The stat that the system gave, of an open file perhaps."""
         return cls(now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns)
 
 

@@ -1,0 +1,135 @@
+"""``create`` while somebody's editor goes on saving, and where a step of it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bench import CORE, Bench, Run
+
+from patchkit.errors import SiteError
+
+EDITED = CORE.replace("    y = x + x\n", "    y = 2 * x\n").encode()
+#: Of the same size: only the bytes and the times tell.
+AGAIN = CORE.replace("    y = x + x\n", "    y = 3 * x\n").encode()
+
+
+@pytest.fixture(autouse=True)
+def _released(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The released files at hand, out of the cache."""
+    from support.dists import keep_wheel
+
+    keep_wheel(bench.root / "cache", "demo", "1.0", bench.files)
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, place: str, before: Callable[[], None], *, call: int = 1) -> None:
+    """Do ``before`` when a function of patchkit is called for the given time."""
+    module, _, name = place.rpartition(".")
+    real = getattr(__import__(module, fromlist=[name]), name)
+    calls: list[None] = []
+
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        calls.append(None)
+        if len(calls) == call:
+            before()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(place, wrapper)
+
+
+def recorded(bench: Bench) -> list[tuple[str, str]]:
+    return [(patch["name"], patch["state"]) for patch in bench.json("check").json["patches"]]
+
+
+def refused(bench: Bench, done: Run, path: Path) -> None:
+    """Nothing was recorded or saved."""
+    assert (done.status, done.error["code"]) == (5, "changed")
+    assert str(path) in done.error["message"]
+    assert recorded(bench) == []
+    assert not (bench.patches / "mine.toml").exists()
+
+
+@pytest.mark.parametrize("second", [AGAIN, CORE.encode()], ids=["edited again", "taken back"])
+def test_an_editor_that_saves_before_the_plan(bench: Bench, monkeypatch: pytest.MonkeyPatch, second: bytes) -> None:
+    bench.write("demo/core.py", EDITED)
+    interrupted(monkeypatch, "patchkit.author.create.apply_patches", lambda: bench.write("demo/core.py", second))
+    done = bench.json("create", "mine", "demo")
+    assert done.status == 5
+    assert bench.read("demo/core.py") == second
+    assert recorded(bench) == []
+    assert not (bench.patches / "mine.toml").exists()
+
+
+@pytest.mark.parametrize("how", ["another file", "in place"])
+def test_an_editor_that_saves_between_plan_and_record(bench: Bench, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """What was read first must not be recorded with the stat of what is there now."""
+    bench.write("demo/core.py", EDITED)
+    path = bench.site / "demo" / "core.py"
+    save = (lambda: bench.write("demo/core.py", AGAIN)) if how == "another file" else lambda: _write(path, AGAIN)
+    interrupted(monkeypatch, "patchkit.author.create.apply_patches", save, call=2)
+    refused(bench, bench.json("create", "mine", "demo"), path)
+    assert bench.read("demo/core.py") == AGAIN
+    assert bench("create", "mine", "demo").status == 0
+    assert recorded(bench) == [("mine", "applied")]
+    assert bench("revert", "mine").status == 0
+    assert bench.pristine()
+
+
+@pytest.mark.parametrize("how", ["another file", "in place"])
+def test_an_editor_that_saves_at_the_last_moment(bench: Bench, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """It is drift then, and named: the recorded stat is that of the bytes that were recorded."""
+    bench.write("demo/core.py", EDITED)
+    path = bench.site / "demo" / "core.py"
+    save = (lambda: bench.write("demo/core.py", AGAIN)) if how == "another file" else lambda: _write(path, AGAIN)
+    interrupted(monkeypatch, "patchkit.ops.commit._ledger", save)
+    assert bench("create", "mine", "demo").status == 0
+    assert recorded(bench) == [("mine", "modified")]
+
+
+def test_an_added_file_that_is_adopted_and_edited_meanwhile(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.patch("adds", '[[add]]\nfile = "demo/new.py"\ncontent = "A = 1\\n"\n')
+    (bench.site / "demo" / "new.py").write_bytes(b"A = 1\n")
+    path = bench.site / "demo" / "new.py"
+    interrupted(monkeypatch, "patchkit.ops.apply.commit_change", lambda: _write(path, b"A = 2\n"))
+    done = bench.json("apply", "adds")
+    assert (done.status, done.error["code"]) == (5, "changed")
+    assert path.read_bytes() == b"A = 2\n"
+    assert recorded(bench) == []
+
+
+def test_a_site_that_cannot_be_written_leaves_no_patch_file(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second look is the one that writes."""
+    bench.write("demo/core.py", EDITED)
+
+    def full() -> None:
+        raise SiteError("no space left", code="no-space")
+
+    interrupted(monkeypatch, "patchkit.author.create.apply_patches", full, call=2)
+    done = bench.json("create", "mine", "demo")
+    assert (done.status, done.error["code"]) == (5, "no-space")
+    assert [path.name for path in bench.patches.iterdir()] == ["patch.schema.json"]
+    assert bench("create", "mine", "demo").status == 0
+    assert recorded(bench) == [("mine", "applied")]
+
+
+def test_a_patch_that_could_not_be_made_anew_is_the_one_that_was_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.patch("mine", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "2 * x"\n')
+    assert bench("apply", "mine").status == 0
+    before = path.read_bytes()
+    bench.write("demo/core.py", EDITED.replace(b"result = None", b"result = 0"))
+
+    def full() -> None:
+        raise SiteError("no space left", code="no-space")
+
+    interrupted(monkeypatch, "patchkit.author.create.apply_patches", full, call=2)
+    assert bench.json("create", "mine", "demo", "--overwrite", "--no-schema").error["code"] == "no-space"
+    assert path.read_bytes() == before
+    assert [path.name for path in bench.patches.iterdir()] == ["mine.toml"]
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
