@@ -14,17 +14,16 @@ from patchkit.author.gather import Changed, Choice, Gathered, in_folder, in_site
 from patchkit.author.original import Originals
 from patchkit.author.proof import Before, not_expressible, prove
 from patchkit.author.save import check_free
+from patchkit.author.target import opened_for
 from patchkit.edit.lay import PYTHON
 from patchkit.edit.outline import Outline
 from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.source import Source
-from patchkit.errors import GuardError, PatchkitError, PlanError, SiteError, UsageError
+from patchkit.errors import PatchkitError, PlanError, SiteError, UsageError
 from patchkit.model.load import load_patch, parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.apply import apply_patches
 from patchkit.ops.change import ledger_patch
-from patchkit.ops.session import opened
-from patchkit.site.environment import home_of
 from patchkit.site.grammar import Grammar
 from patchkit.tuples import NamedTuple
 
@@ -103,10 +102,8 @@ def create(
             the site not be written. Then there is no patch file, or the one that was there.
     """
     check_free(name, path, overwrite=overwrite or dry_run)
-    found = site.find(dist)
-    here = site if found is None else site.at(home_of(site, found))
-    with opened(here, write=folder is None and not dry_run, notice=notice) as workspace:
-        distribution = installed_plainly(workspace, dist)
+    write = folder is None and not dry_run
+    with opened_for(site, dist, write=write, notice=notice) as (workspace, distribution):
         originals = Originals(workspace.site.home, distribution, progress)
         choice = Choice(only)
         renewed = None if folder is not None else _renewed(workspace, name, distribution)
@@ -221,33 +218,6 @@ def _lost(old: Patch, new: Patch) -> list[str]:
         ("example", [edit for edit in old.edits if edit.examples]),
     ]
     return [name for name, held in pairs if held]
-
-
-def installed_plainly(workspace: Workspace, name: str) -> Distribution:
-    """The installed distribution of that name, which is no editable one.
-
-    Raises:
-        GuardError: ``not-installed``, ``editable``.
-    """
-    distribution = workspace.distribution(name)
-    if distribution is None:
-        raise GuardError(
-            f"{name} is not installed in {workspace.site.label}",
-            code="not-installed",
-            hint="name the environment with --python or --site",
-            details={"distribution": name},
-        )
-    if distribution.editable:
-        source = distribution.editable_source
-        raise GuardError(
-            f"{distribution.name} is installed in editable mode: its files are somebody's sources",
-            code="editable",
-            hint=f"edit them in {source}, under version control"
-            if source
-            else "edit its sources, under version control",
-            details={"distribution": distribution.name, "source": source},
-        )
-    return distribution
 
 
 def compose(

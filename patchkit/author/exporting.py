@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from patchkit.author.create import installed_plainly
 from patchkit.author.original import Originals
+from patchkit.author.target import opened_for
 from patchkit.edit.plan import FilePlan, plan_patch
 from patchkit.edit.unified import file_names, hunks, quoted
 from patchkit.errors import GuardError
 from patchkit.ops.change import guard
-from patchkit.ops.session import opened
-from patchkit.site.environment import home_of
 from patchkit.site.grammar import Grammar
 from patchkit.site.guard import version_matches
 from patchkit.tuples import NamedTuple
@@ -70,11 +68,8 @@ def export(
         PlanError: It does not fit.
         SiteError: A file's original cannot be had.
     """
-    found = site.find(patch.target.name)
-    here = site if found is None else site.at(home_of(site, found))
-    with opened(here, write=False, notice=notice) as workspace:
+    with opened_for(site, patch.target.name, write=False, notice=notice) as (workspace, distribution):
         workspace.ignore_requires = True
-        distribution = installed_plainly(workspace, patch.target.name)
         guard(workspace, patch)
         originals = Originals(workspace.site.home, distribution, progress)
         plan = plan_patch(patch, _Released(distribution, originals), Grammar(workspace.site))

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from patchkit.author.diffs import read_diff
 from patchkit.author.importing import Laid, lay
 from patchkit.author.scratch import Copy, scratch_copy
+from patchkit.author.target import opened_for
 from patchkit.errors import SiteError
-from patchkit.ops.session import opened
-from patchkit.site.environment import home_of
 
 if TYPE_CHECKING:
     from patchkit.site.environment import Site
@@ -47,10 +46,8 @@ def lay_into(
         SiteError: A file's original cannot be had; the folder cannot be written.
     """
     files = read_diff(diff)
-    found = site.find(dist)
-    here = site if found is None else site.at(home_of(site, found))
-    with opened(here, write=False, notice=notice) as workspace:
-        laid = lay(workspace, dist, diff, files, exclude=exclude, notice=notice, progress=progress)
+    with opened_for(site, dist, write=False, notice=notice) as (workspace, distribution):
+        laid = lay(workspace, distribution, diff, files, exclude=exclude, notice=notice, progress=progress)
     copy = scratch_copy(site, dist, folder, notice=notice, progress=progress)
     written = {change.path: change.after for change in laid.gathered.changed} | dict(laid.gathered.added)
     try:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from patchkit.author.beside import save_patch
-from patchkit.author.create import compose, installed_plainly
+from patchkit.author.create import compose
 from patchkit.author.diffs import FileDiff, read_diff
 from patchkit.author.gather import NOT_ASKED, NOT_PLAIN, Changed, Gathered
 from patchkit.author.hunks import lines_of
@@ -16,12 +16,11 @@ from patchkit.author.mail import Mail, read_mail
 from patchkit.author.original import Originals
 from patchkit.author.placing import Placed, as_said, place
 from patchkit.author.save import check_free
+from patchkit.author.target import opened_for
 from patchkit.author.unplaced import PRESENT, Problem, describe, refusal
 from patchkit.edit.parse import Parse
 from patchkit.edit.source import Source, Splice
 from patchkit.errors import PlanError
-from patchkit.ops.session import opened
-from patchkit.site.environment import home_of
 from patchkit.site.grammar import Grammar
 from patchkit.site.paths import package_directories
 from patchkit.tuples import NamedTuple
@@ -111,13 +110,11 @@ def import_diff(
     """
     check_free(name, path, overwrite=overwrite or dry_run)
     files = read_diff(diff)
-    found = site.find(dist)
-    here = site if found is None else site.at(home_of(site, found))
-    with opened(here, write=False, notice=notice) as workspace:
-        laid = lay(workspace, dist, diff, files, exclude=exclude, notice=notice, progress=progress)
+    with opened_for(site, dist, write=False, notice=notice) as (workspace, distribution):
+        laid = lay(workspace, distribution, diff, files, exclude=exclude, notice=notice, progress=progress)
         if laid.problems:
             raise refusal(laid.problems, laid.distribution, laid.total)
-        distribution, gathered, mail = laid.distribution, laid.gathered, laid.mail
+        gathered, mail = laid.gathered, laid.mail
         made_of = f"commit {mail.commit}" if mail.commit else "a diff"
         patch = compose(
             name,
@@ -145,7 +142,7 @@ def import_diff(
 
 def lay(
     workspace: Workspace,
-    dist: str,
+    distribution: Distribution,
     diff: bytes,
     files: Sequence[FileDiff],
     *,
@@ -157,7 +154,7 @@ def lay(
 
     Args:
         workspace: The site.
-        dist: The distribution.
+        distribution: The distribution.
         diff: The diff, for what its head says.
         files: The same, read.
         exclude: Shell patterns of paths to leave out.
@@ -165,11 +162,9 @@ def lay(
         progress: Told of downloads.
 
     Raises:
-        GuardError: ``not-installed``, ``editable``.
         PlanError: ``nothing-changed``, ``present``.
         SiteError: A file's original cannot be had.
     """
-    distribution = installed_plainly(workspace, dist)
     originals = Originals(workspace.site.home, distribution, progress)
     chosen = _chosen(files, exclude, distribution, notice)
     gathered, problems = _gather(chosen, distribution, originals, Grammar(workspace.site).parse)

@@ -116,7 +116,7 @@ def run_edit(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     copy = scratch_copy(site, arguments.dist, arguments.folder, notice=output.note, progress=output.status)
-    output.line(f"{copy.folder}: {copy.files} files of {copy.distribution} {copy.version}, as installed")
+    output.line(f"{shown(copy.folder)}: {copy.files} files of {copy.distribution} {copy.version}, as installed")
     output.line(
         told(arguments, f"edit them, then: patchkit create NAME {copy.distribution} --from {_typed(copy.folder)}")
     )
