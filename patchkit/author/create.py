@@ -115,7 +115,7 @@ def create(
         )
         if renewed is not None and not _edited(gathered):
             gathered = gathered._replace(changed=[], added=[])
-        patch = compose(
+        patch, gathered = compose(
             name,
             distribution,
             gathered,
@@ -232,8 +232,8 @@ def compose(
     syntax: bool = False,
     description: str = "",
     head: str = "",
-) -> Patch:
-    """The patch of the gathered changes, proved to give them byte for byte.
+) -> tuple[Patch, Gathered]:
+    """The patch of the gathered changes, proved to give them byte for byte; and what of them it has.
 
     A file whose change cannot be expressed goes to what is left out, as long as another one can.
 
@@ -260,13 +260,13 @@ def compose(
     before = Before(distribution, {change.path: change.before for change in gathered.changed})
     edits: dict[str, Sequence[TextEdit]] = {}
     first: PlanError | None = None
-    for change in list(gathered.changed):
+    for change in gathered.changed:
         try:
             edits[change.path] = edits_of(change, grammar.parse)
             if not edits[change.path]:
                 raise not_expressible(change.path, change.before, change.after)
         except PlanError as error:
-            _leave_out(gathered, error, first)
+            gathered = _without(gathered, error, first)
             first = first or error
             edits.pop(change.path, None)
     if syntax:
@@ -290,11 +290,11 @@ def compose(
             wanted = {change.path: change.after for change in gathered.changed} | dict(gathered.added)
             prove(patch, before, grammar, wanted)
         except PlanError as error:
-            _leave_out(gathered, error, first)
+            gathered = _without(gathered, error, first)
             first = first or error
             edits.pop(str(error.details["path"]), None)
         else:
-            return patch
+            return patch, gathered
 
 
 _UNFIT = {
@@ -305,8 +305,8 @@ _UNFIT = {
 """Errors that are about one file alone, and what is said of it where it is left out."""
 
 
-def _leave_out(gathered: Gathered, error: PlanError, first: PlanError | None) -> None:
-    """Take the file that ``error`` is about out of what is gathered.
+def _without(gathered: Gathered, error: PlanError, first: PlanError | None) -> Gathered:
+    """What is gathered, with the file that ``error`` is about among what is left out.
 
     Raises:
         PlanError: ``error``, or the ``first`` of its kind, where it is about no file that could be left out.
@@ -319,8 +319,7 @@ def _leave_out(gathered: Gathered, error: PlanError, first: PlanError | None) ->
         raise error
     if not changed and not added:
         raise first or error
-    gathered.changed[:], gathered.added[:] = changed, added
-    gathered.left.append((path, _UNFIT[error.code]))
+    return Gathered(changed, added, [*gathered.left, (path, _UNFIT[error.code])], gathered.held)
 
 
 def _check_parses(gathered: Gathered, grammar: Grammar, place: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,9 @@ from patchkit.author.mark import check_mark
 from patchkit.author.original import Originals
 from patchkit.edit.regions import apply_script
 from patchkit.errors import PlanError, SiteError
+from patchkit.model import checks
 from patchkit.ops.change import ledger_patch
+from patchkit.ops.witness import leads_away, refuse_foreign_link
 from patchkit.ops.workspace import LARGEST_FILE, Workspace, digest
 from patchkit.runtime.ledger import open_regular
 from patchkit.site.guard import version_matches
@@ -34,6 +36,9 @@ _LEFTOVERS = ("~", ".orig", ".rej", ".bak", ".swp", ".swo", ".tmp")
 GONE = "is gone: a patch cannot remove a file"
 NOT_PLAIN = "is a new file with NUL bytes or carriage returns, which a patch file cannot hold"
 NOT_ASKED = "is left out, as asked"
+LINK = "is a link, which a patch file cannot hold"
+LED_AWAY = "is, or lies behind, a link that leads elsewhere: what is there is no file of this distribution"
+TOO_LARGE = f"is larger than {LARGEST_FILE >> 20} MiB, which no source file is"
 
 
 class Changed(NamedTuple):
@@ -65,7 +70,8 @@ class Choice:
         self._patterns = patterns
         self._hit: set[str] = set()
 
-    def __contains__(self, path: str) -> bool:
+    def take(self, path: str) -> bool:
+        """Whether a file that differs is asked for; the patterns that fit it are idle no more."""
         hits = {pattern for pattern in self._patterns if fnmatchcase(path, pattern)}
         self._hit |= hits
         return bool(hits) or not self._patterns
@@ -102,22 +108,27 @@ def in_site(
         absolute = os.path.join(distribution.base, *path.split("/"))
         key = key_of(workspace.site, absolute)
         entry = workspace.entry_in_force(key)
-        current = _read(absolute)
+        if entry is None:
+            if not os.path.isfile(absolute):
+                _note_gone(found, distribution, path)
+            elif _differs(absolute, path, originals):
+                away = leads_away(workspace.site, absolute)
+                _compare(found, path, absolute, originals, choice, away=away)
+            continue
+        refuse_foreign_link(workspace, absolute)
+        current = workspace.current(absolute)
         if current is None:
-            if entry is not None or not _never_there(workspace, absolute):
-                found.left.append((path, GONE))
-        elif entry is not None and digest(current) == (entry.pristine and entry.pristine.sha256):
+            found.left.append((path, GONE))
+        elif entry.pristine is not None and digest(current) == entry.pristine.sha256:
             if renewed is not None and key in renewed.files:
                 found.held[path] = True  # undone by hand
-        elif entry is not None:
+        else:
             _patched(found, workspace, path, key, current, choice, renewed)
-        elif originals.genuine(path, current) is not True:
-            _compare(found, path, current, originals, choice)
     for key, entry in workspace.ledger.files.items():
         if entry.pristine is None and entry.distribution == distribution.normalized and workspace.entry_in_force(key):
             absolute = workspace.absolute(key)
             path = os.path.relpath(absolute, distribution.base).replace(os.sep, "/")
-            current = _read(absolute)
+            current = workspace.current(absolute)
             if current is not None:
                 _patched(found, workspace, path, key, current, choice, renewed)
             elif renewed is not None and [layer.patch for layer in entry.layers] == [renewed.name]:
@@ -127,7 +138,7 @@ def in_site(
     for path, absolute in _strangers(distribution, found):
         entry = workspace.ledger.files.get(key_of(workspace.site, absolute))
         if entry is None and not owners(workspace.site, path, distribution.base):
-            _note_added(found, path, _read(absolute), choice)
+            _note_new(found, path, absolute, choice)
     return found
 
 
@@ -145,7 +156,7 @@ def _patched(
     names = tuple(layer.patch for layer in entry.layers)
     names = names or tuple(patch.name for patch in workspace.ledger.patches if key in patch.files)
     edited = digest(current) != entry.after.sha256
-    if edited and path not in choice:
+    if edited and not choice.take(path):
         found.left.append((path, NOT_ASKED))
         edited = False
     if renewed is None or renewed.name not in names:
@@ -169,7 +180,7 @@ def _patched(
     after = current if edited else steps[at + 1]
     assert after is not None
     if before is None:
-        _note_added(found, path, after)
+        note_added(found, path, after)
     else:
         _note(found, Changed(path, before, after, names[:at]))
 
@@ -192,10 +203,24 @@ def _steps(workspace: Workspace, path: str, key: str, written: bytes) -> list[by
     return steps
 
 
-def _compare(found: Gathered, path: str, current: bytes, originals: Originals, choice: Choice) -> None:
-    """Note a file whose hash is not RECORD's, where it differs."""
-    if path not in choice:
+def _differs(absolute: str, path: str, originals: Originals) -> bool:
+    """Whether a listed file is not known to be what was installed. It is read in pieces: most are, and some are large.
+
+    Raises:
+        SiteError: ``unreadable``.
+    """
+    with _reading(absolute), open_regular(absolute) as file:
+        return originals.genuine_file(path, file) is not True
+
+
+def _compare(found: Gathered, path: str, absolute: str, originals: Originals, choice: Choice, *, away: bool) -> None:
+    """Note a file whose hash is not RECORD's, where it differs. ``away``: it is another place's, behind a link."""
+    if not choice.take(path):
         found.left.append((path, NOT_ASKED))
+        return
+    current = None if away else _read(absolute)
+    if away or current is None:
+        found.left.append((path, LED_AWAY if away else TOO_LARGE))
         return
     before = originals.of(path)
     if before != current:
@@ -226,17 +251,19 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
             hint=f"name the folder that holds its packages, or make a copy with `patchkit edit {distribution.name}`",
             details={"path": folder, "distribution": distribution.name},
         )
+    inside = os.path.join(os.path.realpath(folder), "")
     for path in listed:
-        current = _read(os.path.join(folder, *path.split("/")))
-        if current is None:
+        absolute = os.path.join(folder, *path.split("/"))
+        if not os.path.isfile(absolute):
             if os.path.isfile(os.path.join(distribution.base, *path.split("/"))):
                 found.left.append((path, GONE))
-        elif originals.genuine(path, current) is not True:
-            _compare(found, path, current, originals, choice)
+        elif _differs(absolute, path, originals):
+            away = not os.path.realpath(absolute).startswith(inside)
+            _compare(found, path, absolute, originals, choice, away=away)
     tops = package_directories(distribution)
     for top in tops:
         for path, absolute in _walk(folder, top, set(listed), found):
-            _note_added(found, path, _read(absolute), choice)
+            _note_new(found, path, absolute, choice)
     if marked:
         outside = f"is a new file outside of the packages of {distribution.name}"
         for name in sorted(os.listdir(folder)):
@@ -279,27 +306,22 @@ def _walk(base: str, top: str, listed: set[str], found: Gathered) -> Iterator[tu
                     yield path, absolute
 
 
-def _never_there(workspace: Workspace, absolute: str) -> bool:
-    """Whether a listed file that is not there may never have been: its directory is not there either."""
-    return not os.path.isdir(os.path.dirname(absolute))
+def _note_gone(found: Gathered, distribution: Distribution, path: str) -> None:
+    """Name a listed file that is not there; of a whole directory that is not, the directory, once."""
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        folder = "/".join(parts[:count])
+        if not os.path.isdir(os.path.join(distribution.base, *parts[:count])):
+            path = f"{folder}/"
+            break
+    if (path, GONE) not in found.left:
+        found.left.append((path, GONE))
 
 
-def _read(absolute: str) -> bytes | None:
-    """The bytes of a regular file; None where there is none.
-
-    Raises:
-        SiteError: ``unreadable``.
-    """
+@contextmanager
+def _reading(absolute: str) -> Iterator[None]:
     try:
-        status = os.stat(absolute)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if status.st_size > LARGEST_FILE:
-            return b"\0"  # told as no text, which a file of that size is not
-        with open_regular(absolute) as file:
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        yield
     except OSError as error:
         raise SiteError(
             f"{absolute}: cannot be read: {error.strerror}",
@@ -309,25 +331,61 @@ def _read(absolute: str) -> bytes | None:
         ) from None
 
 
+def _read(absolute: str) -> bytes | None:
+    """The bytes of a regular file; None where it is too large to be a source.
+
+    Raises:
+        SiteError: ``unreadable``.
+    """
+    with _reading(absolute), open_regular(absolute) as file:
+        if os.fstat(file.fileno()).st_size > LARGEST_FILE:
+            return None
+        return file.read()
+
+
+def _unwritable(path: str) -> str | None:
+    """Why a patch file cannot name a path, in words; None where it can."""
+    complaint = checks.path(path)
+    return None if complaint is None else complaint.message.removeprefix(f"{checks.quote(path)} ")
+
+
 def _note(found: Gathered, change: Changed) -> None:
-    if b"\0" in change.after[:8192] or b"\0" in change.before[:8192]:
+    reason = _unwritable(change.path)
+    if reason is not None:
+        found.left.append((change.path, reason))
+    elif b"\0" in change.after[:8192] or b"\0" in change.before[:8192]:
         found.left.append((change.path, "is not a text file"))
     else:
         found.changed.append(change)
 
 
-def _note_added(found: Gathered, path: str, data: bytes | None, choice: Choice | None = None) -> None:
-    if data is None:
-        return
-    if choice is not None and path not in choice:
-        found.left.append((path, NOT_ASKED))
-        return
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        found.left.append((path, "is a new file that is not UTF-8 text"))
-        return
-    if b"\0" in data or b"\r" in data:
-        found.left.append((path, NOT_PLAIN))
-    else:
+def _note_new(found: Gathered, path: str, absolute: str, choice: Choice) -> None:
+    """Note a file that the distribution does not list."""
+    if os.path.islink(absolute):
+        # What it leads to may be anybody's, and would become a part of the patch file.
+        found.left.append((path, LINK))
+    elif os.path.isfile(absolute):
+        if not choice.take(path):
+            found.left.append((path, NOT_ASKED))
+            return
+        data = _read(absolute)
+        if data is None:
+            found.left.append((path, TOO_LARGE))
+        else:
+            note_added(found, path, data)
+
+
+def note_added(found: Gathered, path: str, data: bytes) -> None:
+    """Note a new file: as one that a patch adds, or left out with the reason why none can."""
+    reason = _unwritable(path)
+    if reason is None:
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            reason = "is a new file that is not UTF-8 text"
+    if reason is None and (b"\0" in data or b"\r" in data):
+        reason = NOT_PLAIN
+    if reason is None:
         found.added.append((path, data))
+    else:
+        found.left.append((path, reason))

@@ -116,7 +116,7 @@ def import_diff(
             raise refusal(laid.problems, laid.distribution, laid.total)
         gathered, mail = laid.gathered, laid.mail
         made_of = f"commit {mail.commit}" if mail.commit else "a diff"
-        patch = compose(
+        patch, gathered = compose(
             name,
             distribution,
             gathered,

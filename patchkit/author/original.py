@@ -14,6 +14,8 @@ from patchkit.site.pipcache import PipCache
 from patchkit.site.taint import uv_cache
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from patchkit.site.distribution import Distribution
 
 
@@ -38,6 +40,11 @@ class Originals:
         """Whether ``data`` is what was installed as ``path``; None where RECORD has no hash."""
         entry = self._distribution.record.entry(path)
         return None if entry is None else entry.matches(data)
+
+    def genuine_file(self, path: str, file: BufferedReader) -> bool | None:
+        """The same of an open file, however large."""
+        entry = self._distribution.record.entry(path)
+        return None if entry is None else entry.matches_file(file)
 
     def of(self, path: str) -> bytes:
         """The pristine bytes of ``path``.

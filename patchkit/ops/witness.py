@@ -17,6 +17,7 @@ from patchkit.site.taint import Taints, find_taint
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
     from patchkit.site.distribution import Distribution
+    from patchkit.site.environment import Site
     from patchkit.site.paths import ResolvedFile
     from patchkit.site.record import Entry
     from patchkit.site.taint import Taint
@@ -283,19 +284,24 @@ def _hash(path: str, algorithm: str) -> str | None:
     return state.hexdigest()
 
 
+def leads_away(site: Site, absolute: str) -> bool:
+    """Whether a file of the site lies elsewhere, behind a link: neither in the site nor where uv links to."""
+    from patchkit.site.taint import uv_cache
+
+    real = os.path.realpath(absolute)
+    inside = (*site.paths, site.home, uv_cache())
+    return not any(real.startswith(os.path.join(os.path.realpath(root), "")) for root in inside)
+
+
 def refuse_foreign_link(workspace: Workspace, absolute: str) -> None:
     """Refuse to show, merge or copy what lies outside of the site behind a link that somebody put in a file's place.
 
     Raises:
         SiteError: ``leads-out``.
     """
-    from patchkit.site.taint import uv_cache
-
-    real = os.path.realpath(absolute)
-    inside = (*workspace.site.paths, workspace.site.home, uv_cache())
-    if not any(real.startswith(os.path.join(os.path.realpath(root), "")) for root in inside):
+    if leads_away(workspace.site, absolute):
         raise SiteError(
-            f"{absolute}: is a link to {real} by now, which is no file of this site",
+            f"{absolute}: is a link to {os.path.realpath(absolute)} by now, which is no file of this site",
             code="leads-out",
             hint=f"remove the link (rm {absolute}) and install the distribution again, then `patchkit sync`",
             details={"path": absolute},

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from patchkit.errors import SiteError
 from patchkit.runtime.ledger import open_regular, open_text, sha256_hex
 from patchkit.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 #: The algorithms that the wheel specification admits and that are in use; others cannot bear witness.
 _DIGEST_SIZES = {"sha256": 32, "sha384": 48, "sha512": 64}
@@ -46,6 +50,14 @@ class Entry(NamedTuple):
         import hashlib
 
         return hashlib.new(self.algorithm, data).digest() == self.digest
+
+    def matches_file(self, file: BufferedReader) -> bool | None:
+        """The same of an open file, which is read in pieces."""
+        if self.digest is None or self.algorithm is None:
+            return None
+        import hashlib
+
+        return hashlib.file_digest(file, self.algorithm).digest() == self.digest
 
 
 class Record:
