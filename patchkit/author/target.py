@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from patchkit.errors import GuardError, SiteError
+from patchkit.errors import GuardError, SiteError, UsageError
 from patchkit.model.checks import quote
 from patchkit.ops.session import opened
 from patchkit.site.environment import home_of
@@ -61,19 +61,41 @@ def _installed_plainly(workspace: Workspace, name: str) -> Distribution:
             else "edit its sources, under version control",
             details={"distribution": distribution.name, "source": source},
         )
+    check_named(distribution)
+    return distribution
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no name of a distribution (PEP 508).
+
+    Raises:
+        UsageError: ``usage``.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{quote(name)} is no name of a distribution: letters, digits, and . _ - within",
+            hint="a name as `pip list` shows it; versions go into the patch file's requirement",
+            details={"distribution": name},
+        )
+
+
+def check_named(distribution: Distribution) -> None:
+    """Refuse a name or version that no requirement can have: files and folders are named by them.
+
+    Raises:
+        SiteError: ``metadata``.
+    """
     wrong = _misnamed(distribution)
     if wrong is not None:
         raise SiteError(
             f"{distribution.info}: its METADATA {wrong}",
             code="metadata",
             hint="install it again, from a source that you trust",
-            details={"path": distribution.info, "distribution": name},
+            details={"path": distribution.info, "distribution": distribution.name},
         )
-    return distribution
 
 
 def _misnamed(distribution: Distribution) -> str | None:
-    """What is wrong with a name or version that requirements and folders are made of (PEP 508, PEP 440)."""
     from packaging.version import InvalidVersion, Version
 
     if not _NAME.fullmatch(distribution.name):

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from patchkit.author.beside import save_patch
 from patchkit.author.save import check_free
+from patchkit.author.target import check_name, check_named
 from patchkit.edit.uniqueness import toml_string
+from patchkit.model import checks
+from patchkit.model.load import parse_patch
 from patchkit.ops.lint import PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -75,17 +78,22 @@ def new_patch(
         The requirement that it states: the installed version's, if there is one; and what is to be said of the target.
 
     Raises:
-        UsageError: No patch can be called so; ``exists``: there is a file at ``path``.
-        SiteError: It cannot be written.
+        UsageError: No patch, or no distribution, can be called so; ``exists``: there is a file at ``path``.
+        SiteError: ``metadata``: the distribution that is installed has no name or version; it cannot be written.
     """
     check_free(name, path, overwrite=overwrite)
+    check_name(dist)
     found = site.find(dist)
+    if found is not None:
+        check_named(found)
     requirement = dist if found is None else f"{found.name}=={found.version}"
-    paths = [] if found is None else sorted(found.record.files(), key=lambda one: (one.endswith("__init__.py"), one))
+    listed = [] if found is None else [one for one in found.record.files() if checks.path(one) is None]
+    paths = sorted(listed, key=lambda one: (one.endswith("__init__.py"), one))
     file = paths[0] if paths else f"{dist.replace('-', '_')}/module.py"
     text = _TEMPLATE.format(
         name=_quoted(name), requirement=_quoted(requirement), file=_quoted(file), summary=_quoted(PLACEHOLDER)
     )
+    parse_patch(text.encode(), path)
     save_patch(path, f"{head}{text}".encode(), notice, overwrite=overwrite)
     return requirement, _notes(site, dist, found)
 

@@ -167,7 +167,15 @@ def run_new(arguments: Namespace) -> int:
     output.line(told(arguments, f"fill it in, then: patchkit lint {file}; patchkit apply {file} --dry-run --diff"))
     for note in notes:
         output.note(note)
-    output.json(ok=True, path=path, requirement=requirement, notes=notes, schema_path=_schema_path(path, head.encode()))
+    output.json(
+        ok=True,
+        site=site_json(site),
+        name=arguments.name,
+        path=path,
+        requirement=requirement,
+        notes=notes,
+        schema_path=_schema_path(path, head.encode()),
+    )
     return 0
 
 
@@ -405,7 +413,10 @@ def _size(patch: Patch) -> str:
 
 def shown(path: str) -> str:
     """A path as it is best typed from here."""
-    relative = os.path.relpath(path)
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # on Windows, from another drive
+        return path
     return path if relative.startswith("..") else relative
 
 
