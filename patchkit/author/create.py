@@ -13,26 +13,25 @@ from patchkit.author.document import Draft, render
 from patchkit.author.gather import Changed, Choice, Gathered, in_folder, in_site
 from patchkit.author.original import Originals
 from patchkit.author.proof import Before, not_expressible, prove
+from patchkit.author.renew import applied_entry, as_it_is, carried, edited, lost, refuse_loss
 from patchkit.author.save import check_free
 from patchkit.author.target import opened_for
 from patchkit.edit.lay import PYTHON
 from patchkit.edit.outline import Outline
 from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.source import Source
-from patchkit.errors import PatchkitError, PlanError, SiteError, UsageError
-from patchkit.model.load import load_patch, parse_patch
+from patchkit.errors import PlanError, SiteError
+from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.apply import apply_patches
-from patchkit.ops.change import ledger_patch
 from patchkit.site.grammar import Grammar
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from patchkit.author.renew import Carried
     from patchkit.ops.outcome import Outcome
-    from patchkit.ops.workspace import Workspace
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
-    from patchkit.state.ledger import PatchEntry
 
 
 class Created(NamedTuple):
@@ -68,6 +67,7 @@ def create(
     syntax: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
+    force: bool = False,
     head: str = "",
     notice: Callable[[str], None],
     progress: Callable[[str], None],
@@ -89,12 +89,13 @@ def create(
         syntax: Write syntax edits where a change is one expression or statement.
         dry_run: Save nothing and record nothing.
         overwrite: Replace a file at ``path``.
+        force: Make a patch anew also where parts of its file are lost by that.
         head: What the file begins with (:func:`patchkit.author.beside.first_line`).
         notice: Told of an interrupted command that was mended, and of a lock that is waited for.
         progress: Told of downloads.
 
     Raises:
-        UsageError: No patch can be called so; ``exists``: there is a file at ``path``.
+        UsageError: No patch can be called so; ``exists``: there is a file at ``path``; ``lost``.
         GuardError: ``not-installed``, ``editable``.
         PlanError: ``nothing-changed``; ``beneath``; ``syntax``; ``not-text``; ``not-expressible``: the patch does not
             give the same bytes.
@@ -106,14 +107,14 @@ def create(
     with opened_for(site, dist, write=write, notice=notice) as (workspace, distribution):
         originals = Originals(workspace.site.home, distribution, progress)
         choice = Choice(only)
-        renewed = None if folder is not None else _renewed(workspace, name, distribution)
-        old = None if renewed is None else _as_it_is(workspace, renewed, path)
+        renewed = None if folder is not None else applied_entry(workspace, name, distribution)
+        old = None if renewed is None else as_it_is(workspace, renewed, path)
         gathered = (
             in_site(workspace, distribution, originals, choice=choice, renewed=renewed)
             if folder is None
             else in_folder(folder, distribution, originals, choice=choice)
         )
-        if renewed is not None and not _edited(gathered):
+        if renewed is not None and not edited(gathered):
             gathered = gathered._replace(changed=[], added=[])
         patch, gathered = compose(
             name,
@@ -129,21 +130,31 @@ def create(
             links=[*(old.links if old is not None else ()), *links],
             syntax=syntax,
             head=head,
+            earlier=None if old is None else carried(old),
+            after=() if old is None else old.target.after,
         )
+        parts = [] if old is None else lost(old, patch)
+        if not (force or dry_run):
+            refuse_loss(name, parts)
+        known_bad = old is not None and "known-bad" in old.tags  # it is applied: somebody said so once
         recorded = folder is None and not dry_run
         notes: Sequence[str] = ()
-        if recorded:
+        if folder is None:
             workspace.originals = {change.path: change.before for change in gathered.changed if not change.stacked}
             patch = patch._replace(path=os.path.abspath(path))
-            # What would refuse it does so before it is saved.
-            _check_still(gathered, apply_patches(workspace, [patch], dry_run=True))
+            # What would refuse it does so before it is saved: its conditions, for one.
+            _check_still(gathered, apply_patches(workspace, [patch], dry_run=True, allow_known_bad=known_bad))
         with nullcontext() if dry_run else saved_patch(path, patch.data, notice, overwrite=overwrite):
             if recorded:
-                notes = apply_patches(workspace, [patch], command="create").notes
-        lost = [] if old is None else _lost(old, patch)
+                notes = apply_patches(workspace, [patch], command="create", allow_known_bad=known_bad).notes
+        if old is not None and patch.target.requirement == old.target.requirement != _this(distribution):
+            notes = [
+                *notes,
+                f"{patch.target.requirement} is as it was: `patchkit matrix {name}` says where it fits now",
+            ]
         used = sorted(originals.used)
         saved = None if dry_run else path
-        return Created(patch, saved, gathered, gathered.left, used, recorded, lost, choice.idle, notes)
+        return Created(patch, saved, gathered, gathered.left, used, recorded, parts, choice.idle, notes)
 
 
 def _check_still(gathered: Gathered, outcome: Outcome) -> None:
@@ -163,63 +174,6 @@ def _check_still(gathered: Gathered, outcome: Outcome) -> None:
             )
 
 
-def _renewed(workspace: Workspace, name: str, distribution: Distribution) -> PatchEntry | None:
-    """The patch of that name as it is applied; None where none is.
-
-    Raises:
-        UsageError: ``exists``: it is another distribution's.
-    """
-    recorded = workspace.ledger.patch(name)
-    if recorded is None:
-        return None
-    if recorded.distribution != distribution.normalized:
-        raise UsageError(
-            f"{name} is applied, and is a patch of {recorded.distribution}",
-            code="exists",
-            hint="choose another name",
-            details={"patch": name, "distribution": recorded.distribution},
-        )
-    return recorded if workspace.in_force(recorded) else None
-
-
-def _as_it_is(workspace: Workspace, recorded: PatchEntry, path: str) -> Patch:
-    """The patch that is to be replaced: its file, as it may have been written since, or the ledger's copy."""
-    try:
-        found = load_patch(path)
-    except PatchkitError:
-        return ledger_patch(workspace, recorded)
-    return found if found.name == recorded.name else ledger_patch(workspace, recorded)
-
-
-def _edited(gathered: Gathered) -> bool:
-    """Whether anything differs from what patchkit wrote."""
-    paths = [change.path for change in gathered.changed] + [path for path, _ in gathered.added]
-    return any(gathered.held.get(path, True) for path in [*paths, *gathered.held])
-
-
-def _lost(old: Patch, new: Patch) -> list[str]:
-    """The parts of a patch file that the one made anew has not."""
-    target, became = old.target, new.target
-    pairs = [
-        (f"requirement {target.requirement}", target.requirement != became.requirement),
-        ("requires", target.requires),
-        ("otherwise", target.otherwise),
-        ("optional", target.optional),
-        ("conflicts", target.conflicts),
-        ("after", set(target.after) - set(became.after)),
-        ("tags", old.tags),
-        ("precondition", old.preconditions),
-        ("postcondition", old.postconditions),
-        ("upstreamed", old.upstreamed),
-        (
-            "versions",
-            [*filter(None, (edit.versions for edit in old.edits)), *filter(None, (add.versions for add in old.adds))],
-        ),
-        ("example", [edit for edit in old.edits if edit.examples]),
-    ]
-    return [name for name, held in pairs if held]
-
-
 def compose(
     name: str,
     distribution: Distribution,
@@ -232,6 +186,8 @@ def compose(
     syntax: bool = False,
     description: str = "",
     head: str = "",
+    earlier: Carried | None = None,
+    after: Sequence[str] = (),
 ) -> tuple[Patch, Gathered]:
     """The patch of the gathered changes, proved to give them byte for byte; and what of them it has.
 
@@ -278,10 +234,10 @@ def compose(
             name=name,
             summary=summary or _summary(gathered),
             description=description,
-            requirement=f"{distribution.name}=={distribution.version}",
+            requirement=_this(distribution),
             edits=edits,
             adds=[(path, data.decode("utf-8")) for path, data in gathered.added],
-            after=sorted({name for change in gathered.changed for name in change.stacked}),
+            after=sorted({name for change in gathered.changed for name in change.stacked} | set(after)),
             links=list(dict.fromkeys(links)),
             head=head,
         )
@@ -294,7 +250,17 @@ def compose(
             first = first or error
             edits.pop(str(error.details["path"]), None)
         else:
-            return patch, gathered
+            return patch if earlier is None else _with_earlier(draft, earlier), gathered
+
+
+def _this(distribution: Distribution) -> str:
+    return f"{distribution.name}=={distribution.version}"
+
+
+def _with_earlier(draft: Draft, earlier: Carried) -> Patch:
+    """The patch with what its earlier file said besides: its edits are proved, its conditions not yet looked at."""
+    draft = draft._replace(requirement=earlier.requirement or draft.requirement, carried=earlier)
+    return parse_patch(render(draft), f"{draft.name}.toml")
 
 
 _UNFIT = {

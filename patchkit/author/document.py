@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from patchkit.author.derive import TextEdit
 from patchkit.edit.uniqueness import toml_assignment
 from patchkit.errors import PlanError
 from patchkit.tuples import NamedTuple
 
+if TYPE_CHECKING:
+    from patchkit.author.renew import Carried
+
 
 class Draft(NamedTuple):
     """A patch to be written: ``edits`` by file, ``adds`` as (path, content), ``after`` as in ``[target]``.
 
-    ``head`` stands before all else: comments, each with its newline.
+    ``head`` stands before all else: comments, each with its newline. ``carried`` is what an earlier file of it said.
     """
 
     name: str
@@ -25,6 +29,7 @@ class Draft(NamedTuple):
     links: Sequence[str] = ()
     description: str = ""
     head: str = ""
+    carried: Carried | None = None
 
 
 def render(draft: Draft) -> bytes:
@@ -33,26 +38,35 @@ def render(draft: Draft) -> bytes:
     Raises:
         PlanError: ``not-text``: the change holds bytes that do not decode, which TOML cannot write.
     """
+    carried = draft.carried
+    tables = {} if carried is None else carried.tables
     out = [
         "schema = 1",
         *_assigned("name", draft.name),
         *_assigned("summary", draft.summary),
         *(_assigned("description", draft.description) if draft.description else ()),
         *([f"links = {_array(draft.links)}"] if draft.links else ()),
+        *_values({} if carried is None else carried.head),
         "",
         "[target]",
         *_assigned("requirement", draft.requirement),
+        *_values({} if carried is None else carried.target),
         *([f"after = {_array(draft.after)}"] if draft.after else ()),
     ]
+    out += _tables("precondition", tables.get("precondition", ()))
     for edit, files in _grouped(draft.edits):
         out += ["", "[[edit]]", f"file = {_array(files)}" if len(files) > 1 else _assigned("file", files[0])[0]]
         if edit.scope is not None:
             out += _assigned("scope", edit.scope)
         out += _assigned(edit.kind, edit.find, files[0])
         out += ["delete = true"] if edit.action == "delete" else _assigned(edit.action, edit.text, files[0])
-        out += _example(edit, files[0])
+        examples = [one for file in files for one in carried.examples.get((file, edit), ())] if carried else []
+        out += _tables("edit.example", [one for at, one in enumerate(examples) if one not in examples[:at]])
+        out += [] if examples else _example(edit, files[0])
     for path, content in draft.adds:
         out += ["", "[[add]]", *_assigned("file", path), *_assigned("content", content, path)]
+    for name in ("postcondition", "upstreamed"):
+        out += _tables(name, tables.get(name, ()))
     return (draft.head + "\n".join(out) + "\n").encode("utf-8")
 
 
@@ -63,6 +77,24 @@ def _example(edit: TextEdit, path: str) -> list[str]:
         return []
     after = edit.find + edit.text if edit.action == "insert_after" else edit.text
     return ["[[edit.example]]", *_assigned("before", edit.find, path), *_assigned("after", after, path)]
+
+
+def _tables(name: str, tables: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Tables of an array, as they were read."""
+    return [line for table in tables for line in ("", f"[[{name}]]", *_values(table))]
+
+
+def _values(table: Mapping[str, Any]) -> list[str]:
+    """The keys of a table, as they were read: a patch file holds strings, whole numbers, true and lists of strings."""
+    out: list[str] = []
+    for key, value in table.items():
+        if isinstance(value, str):
+            out += _assigned(key, value)
+        elif isinstance(value, list):
+            out.append(f"{key} = {_array(value)}")
+        else:
+            out.append(f"{key} = {str(value).lower()}")
+    return out
 
 
 def _grouped(edits: Mapping[str, Sequence[TextEdit]]) -> Iterable[tuple[TextEdit, list[str]]]:

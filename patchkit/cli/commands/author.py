@@ -33,6 +33,9 @@ def configure_create(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="print the patch file, save and record nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
+    parser.add_argument(
+        "--force", action="store_true", help="with --overwrite: also where `versions` or examples of it are lost"
+    )
     _schema_option(parser)
 
 
@@ -55,6 +58,7 @@ def run_create(arguments: Namespace) -> int:
         syntax=arguments.syntax,
         dry_run=arguments.dry_run,
         overwrite=arguments.overwrite,
+        force=arguments.force,
         head=_head(arguments),
         notice=output.note,
         progress=output.status,
