@@ -284,7 +284,7 @@ def _import_into(arguments: Namespace) -> int:
     )
     files = sorted([change.path for change in laid.gathered.changed] + [path for path, _ in laid.gathered.added])
     output.line(
-        f"{copy.folder}: {copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
+        f"{shown(copy.folder)}: {copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
     )
     for path in files:
         output.line(f"  {path}")
