@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from patchkit.author.beside import saved_patch
+from patchkit.author.beside import save_patch, saved_patch
 from patchkit.author.derive import TextEdit, derive
 from patchkit.author.document import Draft, render
 from patchkit.author.gather import Changed, Choice, Gathered, in_folder, in_site
@@ -24,6 +23,8 @@ from patchkit.errors import PlanError, SiteError
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.apply import apply_patches
+from patchkit.ops.check import GLANCE_SECONDS, steady
+from patchkit.ops.session import once
 from patchkit.site.grammar import Grammar
 from patchkit.tuples import NamedTuple
 
@@ -99,62 +100,72 @@ def create(
         GuardError: ``not-installed``, ``editable``.
         PlanError: ``nothing-changed``; ``beneath``; ``syntax``; ``not-text``; ``not-expressible``: the patch does not
             give the same bytes.
-        SiteError: Originals cannot be had; ``changed``: a file was written to meanwhile; the patch cannot be saved, or
-            the site not be written. Then there is no patch file, or the one that was there.
+        SiteError: ``locked``; originals cannot be had; ``changed``: a file was written to meanwhile; the patch cannot
+            be saved, or the site not be written. Then there is no patch file, or the one that was there.
     """
     check_free(name, path, overwrite=overwrite or dry_run)
     write = folder is None and not dry_run
-    with opened_for(site, dist, write=write, notice=notice) as (workspace, distribution):
-        originals = Originals(workspace.site.home, distribution, progress)
-        choice = Choice(only)
-        renewed = None if folder is not None else applied_entry(workspace, name, distribution)
-        old = None if renewed is None else as_it_is(workspace, renewed, path)
-        gathered = (
-            in_site(workspace, distribution, originals, choice=choice, renewed=renewed)
-            if folder is None
-            else in_folder(folder, distribution, originals, choice=choice)
-        )
-        if renewed is not None and not edited(gathered):
-            gathered = gathered._replace(changed=[], added=[])
-        patch, gathered = compose(
-            name,
-            distribution,
-            gathered,
-            Grammar(workspace.site),
-            place=folder or workspace.site.label,
-            summary=summary or (old.summary if old is not None else None),
-            description=old.description
-            if old is not None
-            else f"Made of a hand edit of {distribution.name} {distribution.version}. Say here why, and until "
-            "when it is needed.\n",
-            links=[*(old.links if old is not None else ()), *links],
-            syntax=syntax,
-            head=head,
-            earlier=None if old is None else carried(old),
-            after=() if old is None else old.target.after,
-        )
-        parts = [] if old is None else lost(old, patch)
-        if not (force or dry_run):
-            refuse_loss(name, parts)
-        known_bad = old is not None and "known-bad" in old.tags  # it is applied: somebody said so once
-        recorded = folder is None and not dry_run
-        notes: Sequence[str] = ()
-        if folder is None:
-            workspace.originals = {change.path: change.before for change in gathered.changed if not change.stacked}
-            patch = patch._replace(path=os.path.abspath(path))
-            # What would refuse it does so before it is saved: its conditions, for one.
-            _check_still(gathered, apply_patches(workspace, [patch], dry_run=True, allow_known_bad=known_bad))
-        with nullcontext() if dry_run else saved_patch(path, patch.data, notice, overwrite=overwrite):
-            if recorded:
-                notes = apply_patches(workspace, [patch], command="create", allow_known_bad=known_bad).notes
-        if old is not None and patch.target.requirement == old.target.requirement != _this(distribution):
-            notes = [
-                *notes,
-                f"{patch.target.requirement} is as it was: `patchkit matrix {name}` says where it fits now",
-            ]
-        used = sorted(originals.used)
-        saved = None if dry_run else path
-        return Created(patch, saved, gathered, gathered.left, used, recorded, parts, choice.idle, notes)
+    tell = once(notice)
+
+    def work() -> Created:
+        with opened_for(site, dist, write=write, notice=tell) as (workspace, distribution):
+            originals = Originals(workspace.site.home, distribution, progress)
+            choice = Choice(only)
+            renewed = None if folder is not None else applied_entry(workspace, name, distribution)
+            old = None if renewed is None else as_it_is(workspace, renewed, path)
+            gathered = (
+                in_site(workspace, distribution, originals, choice=choice, renewed=renewed)
+                if folder is None
+                else in_folder(folder, distribution, originals, choice=choice)
+            )
+            if renewed is not None and not edited(gathered):
+                gathered = gathered._replace(changed=[], added=[])
+            patch, gathered = compose(
+                name,
+                distribution,
+                gathered,
+                Grammar(workspace.site),
+                place=folder or workspace.site.label,
+                summary=summary or (old.summary if old is not None else None),
+                description=old.description
+                if old is not None
+                else f"Made of a hand edit of {distribution.name} {distribution.version}. Say here why, and until "
+                "when it is needed.\n",
+                links=[*(old.links if old is not None else ()), *links],
+                syntax=syntax,
+                head=head,
+                earlier=None if old is None else carried(old),
+                after=() if old is None else old.target.after,
+            )
+            parts = [] if old is None else lost(old, patch)
+            if not (force or dry_run):
+                refuse_loss(name, parts)
+            known_bad = old is not None and "known-bad" in old.tags  # it is applied: somebody said so once
+            notes: Sequence[str] = ()
+            if folder is None:
+                workspace.originals = {change.path: change.before for change in gathered.changed if not change.stacked}
+                patch = patch._replace(path=os.path.abspath(path))
+                # What would refuse it does so before it is saved: its conditions, for one.
+                _check_still(gathered, apply_patches(workspace, [patch], dry_run=True, allow_known_bad=known_bad))
+            if write:
+                with saved_patch(path, patch.data, notice, overwrite=overwrite):
+                    notes = apply_patches(workspace, [patch], command="create", allow_known_bad=known_bad).notes
+            if old is not None and patch.target.requirement == old.target.requirement != _this(distribution):
+                notes = [
+                    *notes,
+                    f"{patch.target.requirement} is as it was: `patchkit matrix {name}` says where it fits now",
+                ]
+            used = sorted(originals.used)
+            saved = path if write else None
+            return Created(patch, saved, gathered, gathered.left, used, write, parts, choice.idle, notes)
+
+    if write:
+        return work()
+    made = steady(site, work, wait=GLANCE_SECONDS, notice=tell)
+    if dry_run:
+        return made
+    save_patch(path, made.patch.data, notice, overwrite=overwrite)
+    return made._replace(path=path)
 
 
 def _check_still(gathered: Gathered, outcome: Outcome) -> None:

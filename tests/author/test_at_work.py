@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tomllib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,10 @@ import pytest
 from support.bench import CORE, Bench, Run
 
 from patchkit.errors import SiteError
+from patchkit.model.load import load_patch
+from patchkit.ops.apply import apply_site
+from patchkit.site.environment import resolve
+from patchkit.state.lock import Holder, probe
 
 EDITED = CORE.replace("    y = x + x\n", "    y = 2 * x\n").encode()
 #: Of the same size: only the bytes and the times tell.
@@ -97,6 +104,57 @@ def test_an_added_file_that_is_adopted_and_edited_meanwhile(bench: Bench, monkey
     assert (done.status, done.error["code"]) == (5, "changed")
     assert path.read_bytes() == b"A = 2\n"
     assert recorded(bench) == []
+
+
+def test_a_site_is_locked_from_the_first_look(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read before the lock is had may be another command's half."""
+    bench.write("demo/core.py", EDITED)
+    held: list[Holder | None] = []
+
+    def ask() -> None:
+        with ThreadPoolExecutor(1) as pool:  # whoever holds the lock may take it again: asked by another
+            held.append(pool.submit(probe, str(bench.site)).result())
+
+    interrupted(monkeypatch, "patchkit.author.create.in_site", ask)
+    assert bench("create", "mine", "demo").status == 0
+    assert [one is not None and one.pid for one in held] == [os.getpid()]
+
+
+def test_a_dry_run_looks_again_where_a_command_came_by(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what that command wrote would be taken for a hand edit."""
+    bench.write("demo/core.py", AGAIN)
+    first = bench.patch("first", '[[edit]]\nfile = "demo/util.py"\nfind = "Y = 2"\nreplace = "Y = 20"\n')
+    site = resolve(directory=str(bench.site))
+    interrupted(
+        monkeypatch,
+        "patchkit.author.create.in_site",
+        lambda: apply_site(site, [load_patch(str(first))], notice=print).notes.clear(),
+    )
+    done = bench.json("create", "mine", "demo", "--dry-run")
+    assert done.status == 0, done.err
+    patch = tomllib.loads(done.json["patch"])
+    assert [edit["file"] for edit in patch["edit"]] == ["demo/core.py"]
+    assert done.json["path"] is None
+
+
+def test_a_copy_is_compared_with_a_site_at_rest(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = bench.root / "copy"
+    assert bench("edit", "demo", str(copy)).status == 0
+    (copy / "demo" / "core.py").write_bytes(EDITED)
+    first = bench.patch("first", '[[edit]]\nfile = "demo/util.py"\nfind = "Y = 2"\nreplace = "Y = 20"\n')
+    site = resolve(directory=str(bench.site))
+    looks: list[None] = []
+    interrupted(monkeypatch, "patchkit.author.create.compose", lambda: looks.append(None), call=2)
+    interrupted(
+        monkeypatch,
+        "patchkit.author.create.in_folder",
+        lambda: apply_site(site, [load_patch(str(first))], notice=print).notes.clear(),
+    )
+    done = bench.json("create", "mine", "demo", "--from", str(copy))
+    assert done.status == 0, done.err
+    assert looks == [None]
+    assert done.json["path"] == str(bench.patches / "mine.toml")
+    assert (bench.patches / "mine.toml").read_text() == done.json["patch"]
 
 
 def test_a_site_that_cannot_be_written_leaves_no_patch_file(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

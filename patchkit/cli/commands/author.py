@@ -283,9 +283,8 @@ def _import_into(arguments: Namespace) -> int:
         progress=output.status,
     )
     files = sorted([change.path for change in laid.gathered.changed] + [path for path, _ in laid.gathered.added])
-    output.line(
-        f"{shown(copy.folder)}: {copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
-    )
+    what = f"{copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
+    output.line(f"{shown(copy.folder)}: {what}")
     for path in files:
         output.line(f"  {path}")
     failing = laid.total - laid.hunks
