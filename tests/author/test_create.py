@@ -4,40 +4,31 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.bench import CORE, UTIL, Bench
+from support.dists import keep_wheel
 
 from patchkit.model.load import load_patch
 
 
-@pytest.fixture
-def wheel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The released files at hand without network, as a fetched wheel would have them; holds what was asked for."""
-    asked: list[str] = []
-
-    def from_wheel(distribution: object, path: str, progress: object, genuine: Callable[[bytes], bool]) -> bytes:
-        asked.append(path)
-        content = bench.files[path]
-        data = content.encode() if isinstance(content, str) else content
-        assert genuine(data) is True
-        return data
-
-    monkeypatch.setattr("patchkit.ops.rebuild.from_wheel", from_wheel)
-    return asked
+@pytest.fixture(autouse=True)
+def _released(bench: Bench) -> None:
+    """The released wheel at hand without network, as a fetched one lies in the cache."""
+    keep_wheel(bench.root / "cache", "demo", "1.0", bench.files)
 
 
 def toml(bench: Bench, name: str) -> dict[str, object]:
     return tomllib.loads((bench.patches / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def test_a_hand_edit_in_the_site(bench: Bench, wheel: list[str]) -> None:
+def test_a_hand_edit_in_the_site(bench: Bench) -> None:
     edited = CORE.replace("    y = x + x\n", "    y = 2 * x\n").encode()
     bench.write("demo/core.py", edited)
-    done = bench("create", "mine", "demo", "--summary", "Multiply")
+    done = bench.json("create", "mine", "demo", "--summary", "Multiply")
     assert done.status == 0, done.err
+    assert done.json["originals"] == ["wheel"]
     assert toml(bench, "mine") == {
         "schema": 1,
         "name": "mine",
@@ -46,7 +37,6 @@ def test_a_hand_edit_in_the_site(bench: Bench, wheel: list[str]) -> None:
         "target": {"requirement": "demo==1.0"},
         "edit": [{"file": "demo/core.py", "scope": "double", "find": "    y = x + x\n", "replace": "    y = 2 * x\n"}],
     }
-    assert wheel == ["demo/core.py"]
     assert bench.read("demo/core.py") == edited
     assert [p["state"] for p in bench.json("check").json["patches"]] == ["applied"]
     assert bench("revert", "mine").status == 0
@@ -55,18 +45,17 @@ def test_a_hand_edit_in_the_site(bench: Bench, wheel: list[str]) -> None:
     assert bench.read("demo/core.py") == edited
 
 
-def test_only_the_new_difference_becomes_the_patch(bench: Bench, wheel: list[str]) -> None:
+def test_only_the_new_difference_becomes_the_patch(bench: Bench) -> None:
     bench.patch("first", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "2 * x"\n')
     assert bench("apply", "first").status == 0
     both = bench.read("demo/core.py").replace(b"result = None", b"result = 0")
     bench.write("demo/core.py", both)
-    assert bench("create", "second", "demo").status == 0
+    assert bench.json("create", "second", "demo").json["originals"] == []
     patch = load_patch(str(bench.patches / "second.toml"))
     assert [(edit.scope, edit.find, edit.text) for edit in patch.edits] == [
         ("Worker.stop", "        result = None\n", "        result = 0\n")
     ]
     assert patch.target.after == ("first",)
-    assert wheel == []
     assert {p["name"]: p["state"] for p in bench.json("check").json["patches"]} == {
         "first": "applied",
         "second": "applied",
@@ -77,7 +66,7 @@ def test_only_the_new_difference_becomes_the_patch(bench: Bench, wheel: list[str
     assert bench.pristine()
 
 
-def test_new_files_and_what_is_left_out(bench: Bench, wheel: list[str]) -> None:
+def test_new_files_and_what_is_left_out(bench: Bench) -> None:
     (bench.site / "demo" / "extra.py").write_text("E = 1\n")
     (bench.site / "demo" / "core.py.orig").write_text("leftover\n")
     (bench.site / "demo" / "data.bin").write_bytes(b"\xff\x00")
@@ -90,7 +79,7 @@ def test_new_files_and_what_is_left_out(bench: Bench, wheel: list[str]) -> None:
     assert not (bench.site / "demo" / "extra.py").exists()
 
 
-def test_line_breaks_of_the_file_are_kept(bench: Bench, wheel: list[str]) -> None:
+def test_line_breaks_of_the_file_are_kept(bench: Bench) -> None:
     edited = UTIL.replace("Y = 2", "Y = 20").encode()
     bench.write("demo/util.py", edited)
     assert bench("create", "mine", "demo").status == 0
@@ -100,7 +89,7 @@ def test_line_breaks_of_the_file_are_kept(bench: Bench, wheel: list[str]) -> Non
     assert bench.read("demo/util.py") == edited
 
 
-def test_converted_line_breaks_are_no_patch(bench: Bench, wheel: list[str]) -> None:
+def test_converted_line_breaks_are_no_patch(bench: Bench) -> None:
     bench.write("demo/util.py", UTIL.replace("\r\n", "\n").replace("Y = 2", "Y = 20").encode())
     done = bench.json("create", "mine", "demo")
     assert (done.status, done.error["code"], done.error["line"]) == (4, "not-expressible", 1)
@@ -156,12 +145,24 @@ def test_a_scratch_copy_that_was_emptied(bench: Bench) -> None:
     assert [one["path"] for one in done.error["left"]] == ["demo/__init__.py", "demo/core.py", "demo/util.py"]
 
 
+@pytest.mark.parametrize("path", ["demo/core.py", "demo/__init__.py"])
+def test_a_wheel_that_is_another_build_is_not_believed(bench: Bench, path: str) -> None:
+    """RECORD's hash decides: by that wheel, what it has otherwise would become part of the patch."""
+    keep_wheel(bench.root / "cache", "demo", "1.0", {**bench.files, path: CORE.replace("x + x", "x * 2")})
+    bench.write(path, CORE.replace("result = None", "result = 0").encode())
+    done = bench.json("create", "mine", "demo")
+    assert (done.status, done.error["code"], done.error["path"]) == (5, "fetch", path)
+    assert "another build" in done.error["message"]
+    assert list(bench.patches.iterdir()) == []
+    assert not (bench.site / ".patchkit" / "ledger.json").exists()
+
+
 def test_nothing_changed(bench: Bench) -> None:
     done = bench.json("create", "mine", "demo")
     assert (done.status, done.error["code"]) == (4, "nothing-changed")
 
 
-def test_a_dry_run_prints_and_leaves_everything(bench: Bench, wheel: list[str]) -> None:
+def test_a_dry_run_prints_and_leaves_everything(bench: Bench) -> None:
     bench.write("demo/core.py", CORE.replace("x + x", "2 * x").encode())
     done = bench("create", "mine", "demo", "--dry-run")
     assert (done.status, tomllib.loads(done.out)["name"]) == (0, "mine")
@@ -169,7 +170,7 @@ def test_a_dry_run_prints_and_leaves_everything(bench: Bench, wheel: list[str]) 
     assert not (bench.site / ".patchkit").exists()
 
 
-def test_a_file_is_not_replaced_unasked(bench: Bench, wheel: list[str]) -> None:
+def test_a_file_is_not_replaced_unasked(bench: Bench) -> None:
     path = bench.patch("mine", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "3 * x"\n')
     before = path.read_bytes()
     bench.write("demo/core.py", CORE.replace("x + x", "2 * x").encode())
@@ -242,10 +243,11 @@ def test_a_file_to_start_from_loads_and_names_what_is_installed(bench: Bench) ->
 
 
 def test_a_file_that_does_not_parse_gets_edits_without_scope(
-    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
 ) -> None:
-    bench = make_bench({"demo/old.py": "print 'a'\nprint 'b'\n"})
-    monkeypatch.setattr("patchkit.ops.rebuild.from_wheel", lambda *_: b"print 'a'\nprint 'b'\n")
+    files = {"demo/old.py": "print 'a'\nprint 'b'\n"}
+    bench.install("1.0", files)
+    keep_wheel(bench.root / "cache", "demo", "1.0", files)
     bench.write("demo/old.py", b"print 'a'\nprint 'c'\n")
     assert bench("create", "mine", "demo").status == 0
     assert toml(bench, "mine")["edit"] == [{"file": "demo/old.py", "find": "print 'b'\n", "replace": "print 'c'\n"}]
@@ -259,7 +261,7 @@ def test_a_file_that_does_not_parse_gets_edits_without_scope(
         ("    y = x + x\n", "    y, z = x, x\n", "y = x + x", "y, z = x, x"),
     ],
 )
-def test_syntax_edits_are_offered(bench: Bench, wheel: list[str], old: str, new: str, match: str, replace: str) -> None:
+def test_syntax_edits_are_offered(bench: Bench, old: str, new: str, match: str, replace: str) -> None:
     edited = CORE.replace(old, new).encode()
     bench.write("demo/core.py", edited)
     assert bench("create", "mine", "demo", "--syntax").status == 0

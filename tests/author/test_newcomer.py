@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.bench import CORE, DEMO, UTIL, Bench
-from support.dists import make_dist
+from support.dists import keep_wheel, make_dist
 
 from patchkit.model.load import load_patch
 
@@ -21,14 +21,9 @@ CHANGED = CORE.replace("x + x", "2 * x")
 
 
 @pytest.fixture(autouse=True)
-def _released(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The released files at hand, as a fetched wheel would have them."""
-
-    def from_wheel(distribution: object, path: str, *_: object) -> bytes:
-        content = bench.files[path]
-        return content.encode() if isinstance(content, str) else content
-
-    monkeypatch.setattr("patchkit.ops.rebuild.from_wheel", from_wheel)
+def _released(bench: Bench) -> None:
+    """The released wheel at hand, as a fetched one lies in the cache."""
+    keep_wheel(bench.root / "cache", "demo", "1.0", bench.files)
 
 
 def states(bench: Bench) -> dict[str, str]:
