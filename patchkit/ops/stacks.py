@@ -131,6 +131,8 @@ class StackFiles:
         if found == content:
             return True
         assert found is not None
+        from shlex import quote
+
         first = next((n for n, (a, b) in enumerate(zip(found, content, strict=False)) if a != b), None)
         at = min(len(found), len(content)) if first is None else first
         error.message += (
@@ -139,7 +141,7 @@ class StackFiles:
         )
         error.hint = (
             "no RECORD lists it: where it is left over from an earlier version of this patch, remove it and apply "
-            f"again (rm {absolute}); else choose another name"
+            f"again (rm {quote(absolute)}); else choose another name"
         )
         return False
 

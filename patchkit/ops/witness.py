@@ -300,9 +300,11 @@ def refuse_foreign_link(workspace: Workspace, absolute: str) -> None:
         SiteError: ``leads-out``.
     """
     if leads_away(workspace.site, absolute):
+        from shlex import quote
+
         raise SiteError(
             f"{absolute}: is a link to {os.path.realpath(absolute)} by now, which is no file of this site",
             code="leads-out",
-            hint=f"remove the link (rm {absolute}) and install the distribution again, then `patchkit sync`",
+            hint=f"remove the link (rm {quote(absolute)}) and install the distribution again, then `patchkit sync`",
             details={"path": absolute},
         )
