@@ -80,15 +80,10 @@ def installed(
         GuardError: ``not-installed``, ``editable``.
         SiteError: The site cannot be read.
     """
-    from patchkit.author.create import installed_plainly
     from patchkit.author.original import Originals
-    from patchkit.ops.session import opened
-    from patchkit.site.environment import home_of
+    from patchkit.author.target import opened_for
 
-    found = site.find(patch.target.name)
-    here = site if found is None else site.at(home_of(site, found))
-    with opened(here, write=False, notice=notice) as workspace:
-        distribution = installed_plainly(workspace, patch.target.name)
+    with opened_for(site, patch.target.name, write=False, notice=notice) as (workspace, distribution):
         originals = Originals(workspace.site.home, distribution, progress)
         yield Releases((_Installed(distribution, originals, workspace.site),))
 
