@@ -88,7 +88,7 @@ def patchkit_port(old: WheelFiles, new: WheelFiles) -> Tool:
         except PatchkitError as error:
             return Answer(change.path, None, error.message)
         evidence = [line for part in found.parts for line in part.evidence]
-        after = lines_of(plan.after)
+        after = lines_of(plan.after or b"")
         assert after is not None
         return Answer(plan.path, after, "; ".join(evidence) or "its anchor matches")
 

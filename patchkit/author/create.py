@@ -119,7 +119,7 @@ def create(
                 else in_folder(folder, distribution, originals, choice=choice)
             )
             if renewed is not None and not edited(gathered):
-                gathered = gathered._replace(changed=[], added=[])
+                gathered = gathered._replace(changed=[], added=[], removed=[])
             patch, gathered = compose(
                 name,
                 distribution,
@@ -143,7 +143,8 @@ def create(
             known_bad = old is not None and "known-bad" in old.tags  # it is applied: somebody said so once
             notes: Sequence[str] = ()
             if folder is None:
-                workspace.originals = {change.path: change.before for change in gathered.changed if not change.stacked}
+                unstacked = {change.path: change.before for change in gathered.changed if not change.stacked}
+                workspace.originals = unstacked | dict(gathered.removed)
                 patch = patch._replace(path=os.path.abspath(path))
                 # What would refuse it does so before it is saved: its conditions, for one.
                 _check_still(gathered, apply_patches(workspace, [patch], dry_run=True, allow_known_bad=known_bad))
@@ -174,7 +175,7 @@ def _check_still(gathered: Gathered, outcome: Outcome) -> None:
     Raises:
         SiteError: ``changed``.
     """
-    made = {change.path for change in gathered.changed} | {path for path, _ in gathered.added}
+    made = set(gathered.paths)
     for file in outcome.files:
         if file.path in made:
             raise SiteError(
@@ -207,7 +208,7 @@ def compose(
     Raises:
         PlanError: ``nothing-changed``, ``syntax``, ``empty-file``, ``not-text``, ``not-expressible``.
     """
-    if not gathered.changed and not gathered.added:
+    if gathered.nothing:
         raise PlanError(
             "\n".join(
                 [
@@ -224,7 +225,8 @@ def compose(
             },
         )
     _check_parses(gathered, grammar, place)
-    before = Before(distribution, {change.path: change.before for change in gathered.changed})
+    originals = {change.path: change.before for change in gathered.changed} | dict(gathered.removed)
+    before = Before(distribution, originals)
     edits: dict[str, Sequence[TextEdit]] = {}
     first: PlanError | None = None
     for change in gathered.changed:
@@ -248,13 +250,16 @@ def compose(
             requirement=_this(distribution),
             edits=edits,
             adds=[(path, data.decode("utf-8")) for path, data in gathered.added],
+            removes=[path for path, _ in gathered.removed],
             after=sorted({name for change in gathered.changed for name in change.stacked} | set(after)),
             links=list(dict.fromkeys(links)),
             head=head,
         )
         try:
             patch = parse_patch(render(draft), f"{name}.toml")
-            wanted = {change.path: change.after for change in gathered.changed} | dict(gathered.added)
+            wanted: dict[str, bytes | None] = {change.path: change.after for change in gathered.changed}
+            wanted.update(gathered.added)
+            wanted.update(dict.fromkeys((path for path, _ in gathered.removed), None))
             prove(patch, before, grammar, wanted)
         except PlanError as error:
             gathered = _without(gathered, error, first)
@@ -294,9 +299,9 @@ def _without(gathered: Gathered, error: PlanError, first: PlanError | None) -> G
     alone = len(changed) + len(added) == len(gathered.changed) + len(gathered.added)
     if error.code not in _UNFIT or alone or path in gathered.held:
         raise error
-    if not changed and not added:
+    if not changed and not added and not gathered.removed:
         raise first or error
-    return Gathered(changed, added, [*gathered.left, (path, _UNFIT[error.code])], gathered.held)
+    return gathered._replace(changed=changed, added=added, left=[*gathered.left, (path, _UNFIT[error.code])])
 
 
 def _check_parses(gathered: Gathered, grammar: Grammar, place: str) -> None:
@@ -335,6 +340,6 @@ def _outline(source: Source, parse: Parse) -> Outline | None:
 
 
 def _summary(gathered: Gathered) -> str:
-    paths = [change.path for change in gathered.changed] + [path for path, _ in gathered.added]
+    paths = gathered.paths
     more = len(paths) - 1
     return f"Change {paths[0]}" + (f" and {more} more file{'s' if more > 1 else ''}" if more else "")

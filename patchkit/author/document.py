@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Draft(NamedTuple):
-    """A patch to be written: ``edits`` by file, ``adds`` as (path, content), ``after`` as in ``[target]``.
+    """A patch to be written: ``edits`` by file, ``adds`` as (path, content), ``removes`` by path.
+
+    ``after`` is as in ``[target]``.
 
     ``head`` stands before all else: comments, each with its newline. ``carried`` is what an earlier file of it said.
     """
@@ -25,6 +27,7 @@ class Draft(NamedTuple):
     requirement: str
     edits: Mapping[str, Sequence[TextEdit]]
     adds: Sequence[tuple[str, str]] = ()
+    removes: Sequence[str] = ()
     after: Sequence[str] = ()
     links: Sequence[str] = ()
     description: str = ""
@@ -55,7 +58,7 @@ def render(draft: Draft) -> bytes:
     ]
     out += _tables("precondition", tables.get("precondition", ()))
     for edit, files in _grouped(draft.edits):
-        out += ["", "[[edit]]", f"file = {_array(files)}" if len(files) > 1 else _assigned("file", files[0])[0]]
+        out += ["", "[[edit]]", _file(files)]
         if edit.scope is not None:
             out += _assigned("scope", edit.scope)
         out += _assigned(edit.kind, edit.find, files[0])
@@ -65,9 +68,15 @@ def render(draft: Draft) -> bytes:
         out += [] if examples else _example(edit, files[0])
     for path, content in draft.adds:
         out += ["", "[[add]]", *_assigned("file", path), *_assigned("content", content, path)]
+    if draft.removes:
+        out += ["", "[[remove]]", _file(draft.removes)]
     for name in ("postcondition", "upstreamed"):
         out += _tables(name, tables.get(name, ()))
     return (draft.head + "\n".join(out) + "\n").encode("utf-8")
+
+
+def _file(paths: Sequence[str]) -> str:
+    return f"file = {_array(paths)}" if len(paths) > 1 else _assigned("file", paths[0])[0]
 
 
 def _example(edit: TextEdit, path: str) -> list[str]:

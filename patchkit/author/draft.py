@@ -23,7 +23,7 @@ SHOWN = 24
 
 def change_of(plans: Sequence[FilePlan]) -> tuple[str, ...]:
     """What an edit does to its file, as the lines of a diff; none where it is more than :data:`SHOWN` lines."""
-    if len(plans) != 1 or plans[0].before is None:
+    if len(plans) != 1 or plans[0].before is None or plans[0].after is None:
         return ()
     before, after = (Source(data, path=plans[0].path).text for data in (plans[0].before, plans[0].after))
     lines = lines_of(before)

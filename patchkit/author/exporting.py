@@ -9,7 +9,7 @@ from patchkit.author.original import Originals
 from patchkit.author.target import opened_for
 from patchkit.edit.plan import FilePlan, plan_patch
 from patchkit.edit.unified import file_names, hunks, quoted
-from patchkit.errors import GuardError
+from patchkit.errors import GuardError, SiteError
 from patchkit.ops.change import guard
 from patchkit.site.grammar import Grammar
 from patchkit.site.guard import version_matches
@@ -39,9 +39,13 @@ class _Released:
         self.version = distribution.version
 
     def read(self, path: str, *, wanted_by: Callable[[], str]) -> bytes:
-        from patchkit.site.paths import resolve_file
+        from patchkit.site.paths import resolve_file, resolve_gone
 
-        resolve_file(self._distribution, path)
+        try:
+            resolve_file(self._distribution, path)
+        except SiteError as error:  # the patch itself may have taken it away
+            if error.code != "missing" or resolve_gone(self._distribution, path) is None:
+                raise
         return self._originals.of(path)
 
     def matches(self, specifier: str) -> bool:
@@ -90,7 +94,9 @@ def git_diff(file: FilePlan, prefix: str = "") -> bytes:
     head = [f"diff --git {quoted(f'a/{prefix}{file.path}')} {quoted(f'b/{prefix}{file.path}')}"]
     if file.before is None:
         head.append("new file mode 100644")
-    if file.before is not None or file.after:
+    elif file.after is None:
+        head.append("deleted file mode 100644")
+    if file.before or file.after:
         head += [f"--- {before}", f"+++ {after}"]
     text = "\n".join(head) + "\n"
-    return text.encode("utf-8", "surrogateescape") + b"".join(hunks(file.before or b"", file.after))
+    return text.encode("utf-8", "surrogateescape") + b"".join(hunks(file.before or b"", file.after or b""))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from patchkit.author.mark import check_mark
 from patchkit.author.original import Originals
 from patchkit.edit.regions import apply_script
-from patchkit.errors import PlanError, SiteError
+from patchkit.errors import PatchkitError, PlanError, SiteError
 from patchkit.model import checks
 from patchkit.ops.change import ledger_patch
 from patchkit.ops.witness import leads_away, refuse_foreign_link
@@ -21,7 +21,7 @@ from patchkit.runtime.ledger import open_regular
 from patchkit.site.guard import version_matches
 from patchkit.site.paths import key_of, owners, package_directories
 from patchkit.site.record import leads_out
-from patchkit.state.ledger import PatchEntry, scripts_of
+from patchkit.state.ledger import FileEntry, PatchEntry, scripts_of
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ _BINARY = (".so", ".pyd", ".dll", ".dylib", ".a", ".o", ".exe", ".pyc", ".pyo")
 _LEFTOVERS = ("~", ".orig", ".rej", ".bak", ".swp", ".swo", ".tmp")
 """Endings of what editors and patch tools leave behind."""
 
-GONE = "is gone: a patch cannot remove a file"
+GONE = "is gone, and its original cannot be had"
+GONE_FOLDER = "is a folder that is gone: `--only` with its files makes a patch that takes them away"
+WRITTEN = "is gone, and {names} writes it: what another patch writes cannot be taken away"
+BACK = "is there again, with other content, though {names} takes it away"
 NOT_PLAIN = "is a new file with NUL bytes or carriage returns, which a patch file cannot hold"
 NOT_ASKED = "is left out, as asked"
 LINK = "is a link, which a patch file cannot hold"
@@ -53,6 +56,8 @@ class Changed(NamedTuple):
 class Gathered(NamedTuple):
     """Changed files, new ones, and what was seen and cannot be part of a patch, each with the reason.
 
+    ``removed`` are the release's files that are gone, with what they held.
+
     ``held`` are the files that the patch has already which is made anew (none of them may be left out in silence), each
     with whether it was edited since.
     """
@@ -61,6 +66,17 @@ class Gathered(NamedTuple):
     added: list[tuple[str, bytes]]
     left: list[tuple[str, str]]
     held: dict[str, bool]
+    removed: list[tuple[str, bytes]]
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of a patch: those changed, new and gone, in that order."""
+        return [change.path for change in self.changed] + [path for path, _ in (*self.added, *self.removed)]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing differs that a patch could hold."""
+        return not (self.changed or self.added or self.removed)
 
 
 class Choice:
@@ -75,6 +91,10 @@ class Choice:
         hits = {pattern for pattern in self._patterns if fnmatchcase(path, pattern)}
         self._hit |= hits
         return bool(hits) or not self._patterns
+
+    def names(self, path: str) -> bool:
+        """Whether a pattern asks for the file."""
+        return any(fnmatchcase(path, pattern) for pattern in self._patterns)
 
     @property
     def idle(self) -> list[str]:
@@ -103,14 +123,17 @@ def in_site(
         PlanError: ``beneath``: another patch lies on top of ``renewed`` in a file that was edited.
         SiteError: A file cannot be read, or its original cannot be had (``fetch``).
     """
-    found = Gathered([], [], [], {})
+    found = Gathered([], [], [], {}, [])
     for path in _own_files(distribution):
         absolute = os.path.join(distribution.base, *path.split("/"))
         key = key_of(workspace.site, absolute)
         entry = workspace.entry_in_force(key)
         if entry is None:
             if not os.path.isfile(absolute):
-                _note_gone(found, distribution, path)
+                if os.path.isdir(os.path.dirname(absolute)) or choice.names(path):
+                    _gone(found, path, originals, choice)
+                else:
+                    _note_folder(found, distribution, path)
             elif _differs(absolute, path, originals):
                 away = leads_away(workspace.site, absolute)
                 _compare(found, path, absolute, originals, choice, away=away)
@@ -118,7 +141,7 @@ def in_site(
         refuse_foreign_link(workspace, absolute)
         current = workspace.current(absolute)
         if current is None:
-            found.left.append((path, GONE))
+            _gone(found, path, originals, choice, _names_on(workspace, key), entry, renewed)
         elif entry.pristine is not None and digest(current) == entry.pristine.sha256:
             if renewed is not None and key in renewed.files:
                 found.held[path] = True  # undone by hand
@@ -134,7 +157,7 @@ def in_site(
             elif renewed is not None and [layer.patch for layer in entry.layers] == [renewed.name]:
                 found.held[path] = True
             else:
-                found.left.append((path, GONE))
+                found.left.append((path, WRITTEN.format(names=" and ".join(_names_on(workspace, key)))))
     for path, absolute in _strangers(distribution, found):
         entry = workspace.ledger.files.get(key_of(workspace.site, absolute))
         if entry is None and not owners(workspace.site, path, distribution.base):
@@ -153,9 +176,17 @@ def _patched(
 ) -> None:
     """What differs in a file that applied patches have: from what they wrote; of ``renewed``, from what is under it."""
     entry = workspace.ledger.files[key]
-    names = tuple(layer.patch for layer in entry.layers)
-    names = names or tuple(patch.name for patch in workspace.ledger.patches if key in patch.files)
-    edited = digest(current) != entry.after.sha256
+    names = _names_on(workspace, key)
+    if entry.after is None:
+        if renewed is None or renewed.name not in names:
+            found.left.append((path, BACK.format(names=" and ".join(names))))
+            return
+        original = workspace.original(key)
+        assert original is not None
+        found.held[path] = True
+        _note(found, Changed(path, original.data, current))
+        return
+    edited = not entry.ours(current)
     if edited and not choice.take(path):
         found.left.append((path, NOT_ASKED))
         edited = False
@@ -183,6 +214,45 @@ def _patched(
         note_added(found, path, after)
     else:
         _note(found, Changed(path, before, after, names[:at]))
+
+
+def _names_on(workspace: Workspace, key: str) -> tuple[str, ...]:
+    """The applied patches that a file has."""
+    entry = workspace.ledger.files.get(key)
+    names = () if entry is None else tuple(layer.patch for layer in entry.layers)
+    return names or tuple(patch.name for patch in workspace.ledger.patches if key in patch.files)
+
+
+def _gone(
+    found: Gathered,
+    path: str,
+    originals: Originals,
+    choice: Choice,
+    names: Sequence[str] = (),
+    entry: FileEntry | None = None,
+    renewed: PatchEntry | None = None,
+) -> None:
+    """Note a file of the release that is not there, which a patch takes away; that nobody did before, as it shall."""
+    ours = renewed is not None and tuple(names) == (renewed.name,)
+    if entry is not None and not ours:
+        if entry.after is not None:
+            found.left.append((path, WRITTEN.format(names=" and ".join(names))))
+        return
+    edited = entry is None or entry.after is not None
+    if edited and not choice.take(path):
+        found.left.append((path, NOT_ASKED))
+        return
+    if any(reason == GONE for _, reason in found.left):
+        found.left.append((path, GONE))  # to ask the index once for each of them would take minutes
+        return
+    try:
+        before = originals.of(path)
+    except PatchkitError:
+        found.left.append((path, GONE))
+        return
+    if ours:
+        found.held[path] = edited
+    found.removed.append((path, before))
 
 
 def _steps(workspace: Workspace, path: str, key: str, written: bytes) -> list[bytes | None]:
@@ -241,7 +311,7 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
             details={"path": folder, "distribution": distribution.name},
         )
     marked = check_mark(folder, distribution)
-    found = Gathered([], [], [], {})
+    found = Gathered([], [], [], {}, [])
     listed = list(_own_files(distribution))
     there = [path for path in listed if os.path.isfile(os.path.join(folder, *path.split("/")))]
     if not there and not marked:
@@ -255,8 +325,11 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
     for path in listed:
         absolute = os.path.join(folder, *path.split("/"))
         if not os.path.isfile(absolute):
-            if os.path.isfile(os.path.join(distribution.base, *path.split("/"))):
-                found.left.append((path, GONE))
+            entry = distribution.record.entry(path)
+            hashed = entry is not None and entry.digest is not None  # then the copy had it, be it in the site or not
+            installed = os.path.isfile(os.path.join(distribution.base, *path.split("/")))
+            if installed or (hashed and os.path.isdir(os.path.dirname(absolute))):
+                _gone(found, path, originals, choice)
         elif _differs(absolute, path, originals):
             away = not os.path.realpath(absolute).startswith(inside)
             _compare(found, path, absolute, originals, choice, away=away)
@@ -306,16 +379,15 @@ def _walk(base: str, top: str, listed: set[str], found: Gathered) -> Iterator[tu
                     yield path, absolute
 
 
-def _note_gone(found: Gathered, distribution: Distribution, path: str) -> None:
-    """Name a listed file that is not there; of a whole directory that is not, the directory, once."""
+def _note_folder(found: Gathered, distribution: Distribution, path: str) -> None:
+    """Name the outermost directory that is not there, once: it may never have been, whatever RECORD lists."""
     parts = path.split("/")
     for count in range(1, len(parts)):
-        folder = "/".join(parts[:count])
         if not os.path.isdir(os.path.join(distribution.base, *parts[:count])):
-            path = f"{folder}/"
-            break
-    if (path, GONE) not in found.left:
-        found.left.append((path, GONE))
+            folder = "/".join(parts[:count]) + "/"
+            if (folder, GONE_FOLDER) not in found.left:
+                found.left.append((folder, GONE_FOLDER))
+            return
 
 
 @contextmanager

@@ -56,6 +56,8 @@ def lay_into(
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "wb") as file:
                 file.write(data)
+        for path, _ in laid.gathered.removed:
+            os.unlink(os.path.join(folder, *path.split("/")))
     except OSError as error:
         raise SiteError(
             f"{folder}: cannot be written: {error.strerror}",

@@ -169,7 +169,7 @@ def lay(
     chosen = _chosen(files, exclude, distribution, notice)
     gathered, problems = _gather(chosen, distribution, originals, Grammar(workspace.site).parse)
     gathered.left.extend((file.path, NOT_ASKED) for file in files if file not in chosen)
-    if not gathered.changed and not gathered.added and not problems:
+    if gathered.nothing and not problems:
         raise _nothing(gathered, distribution)
     out = {path for path, _ in gathered.left}
     total = sum(
@@ -216,7 +216,7 @@ def _nothing(gathered: Gathered, distribution: Distribution) -> PlanError:
         if present
         else "--dist names the distribution that the diff is for; its paths end as those below site-packages do"
         if foreign
-        else "what is removed, renamed or binary cannot be in a patch"
+        else "what is renamed or binary cannot be in a patch"
     )
     return PlanError(
         "\n".join([head, *(f"  {path}: {reason}" for path, reason in gathered.left)]),
@@ -233,11 +233,12 @@ def _gather(
     files: Sequence[FileDiff], distribution: Distribution, originals: Originals, parse: Parse
 ) -> tuple[Gathered, list[Problem]]:
     """The files before and after. What a series of mails changes in several of them is laid in their order."""
-    gathered = Gathered([], [], [], {})
+    gathered = Gathered([], [], [], {}, [])
     problems: list[Problem] = []
     left: dict[str, str] = {}
     changed: dict[str, Changed] = {}
     added: dict[str, bytes] = {}
+    removed: dict[str, bytes] = {}
     stripped: dict[str, None] = {}
     for file in files:
         path = shipped_path(distribution, file.path)
@@ -247,24 +248,35 @@ def _gather(
         path = shipped_path(distribution, file.path)
         if file.kind == "added":
             new, reason = _place_of_new(file, distribution, list(stripped))
-            if reason is not None:
+            text = "".join(line for hunk in file.hunks for line in hunk.new)
+            if path in removed:  # by a mail before this one
+                source = Source(removed.pop(path), path=path)
+                again, _ = source.render([Splice(0, len(source.text), text, 0)])
+                changed[path] = Changed(path, source.data, again)
+            elif reason is not None:
                 left[new] = reason
             elif any("\r" in kind for hunk in file.hunks for kind in hunk.breaks):
                 left[new] = NOT_PLAIN
             else:
-                text = "".join(line for hunk in file.hunks for line in hunk.new)
                 added[new] = text.encode("utf-8", "surrogateescape")
             continue
         if file.kind == "absent":
             left[path or file.path] = _ABSENT
         elif path is None:
             new, _ = _place_of_new(file, distribution, list(stripped))
-            if new in added and file.hunks:
+            if new in added and file.kind == "removed":
+                if _taken(new, added[new], file, problems):
+                    del added[new]
+            elif new in added and file.hunks:
                 added[new] = _placed(new, added[new], file, problems, parse) or added[new]
             else:
                 left[file.path] = f"is no file of {distribution.name} {distribution.version}"
-        elif file.kind == "removed":
-            left[file.path] = "is removed by the diff, which a patch cannot do"
+        elif file.kind == "removed" and (file.hunks or not originals.of(path)):
+            known = changed.get(path)
+            before = originals.of(path) if known is None else known.before
+            if _taken(path, before if known is None else known.after, file, problems):
+                changed.pop(path, None)
+                removed[path] = before
         elif not file.hunks:
             left[file.path] = "has no lines in the diff: it is renamed, binary, or changes its mode"
         else:
@@ -277,8 +289,18 @@ def _gather(
                 left[path] = PRESENT
     gathered.changed.extend(one for one in changed.values() if one.before != one.after)
     gathered.added.extend(added.items())
+    gathered.removed.extend(removed.items())
     gathered.left.extend(left.items())
     return gathered, problems
+
+
+def _taken(path: str, held: bytes, file: FileDiff, problems: list[Problem]) -> bool:
+    """Whether a diff that removes a file has all of its lines, and no other; if not, that goes to ``problems``."""
+    if "".join(line for hunk in file.hunks for line in hunk.old) == Source(held, path=path).text:
+        return True
+    line = file.hunks[0].diff_line if file.hunks else 1
+    problems.append(Problem(path, line, "removes the file, which holds something else here", (), line, ()))
+    return False
 
 
 def shipped_path(distribution: Distribution, path: str) -> str | None:

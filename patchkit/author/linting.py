@@ -287,7 +287,10 @@ def _has_it(patch: Patch, releases: Releases, failing: Sequence[Verdict]) -> Ite
 
 def _holds_all(patch: Patch, files: WheelFiles) -> bool:
     edits = [edit for edit in patch.edits if edit.versions is None or files.matches(edit.versions)]
-    return bool(edits) and not patch.adds and all(_holds(edit, files) for edit in edits)
+    removes = [remove for remove in patch.removes if remove.versions is None or files.matches(remove.versions)]
+    if patch.adds or any(files.has(path) for remove in removes for path in remove.files):
+        return False
+    return bool(edits) and all(_holds(edit, files) for edit in edits)
 
 
 def _holds(edit: Edit, files: WheelFiles) -> bool:

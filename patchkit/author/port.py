@@ -32,7 +32,7 @@ from patchkit.edit.locate import FileText
 from patchkit.edit.plan import plan_patch, upstreamed_by
 from patchkit.edit.source import Source
 from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError, SiteError
-from patchkit.model.patch import Condition, Edit, Patch
+from patchkit.model.patch import Condition, Edit, Patch, Remove
 from patchkit.model.requirement import parse_requirement
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ def port(
     parts.sort(key=lambda part: part.index)
     if any(part.state == "decide" for part in parts):
         return Port(patch, old.version, new.version, "decide", tuple(parts))
+    kept = _kept(patch, old, new)
+    if kept is not None:
+        return Port(patch, old.version, new.version, "decide", tuple(parts), problem=kept)
     try:
         ported, parts = _with_conditions(patch, parts, old, new, in_place=in_place)
         requirement = ported.target.requirement if ported.target.requirement != patch.target.requirement else None
@@ -96,7 +99,17 @@ class _Undecided(Exception):
     """Something that only a person can decide; says what."""
 
 
-def _active(part: Edit | Condition, files: WheelFiles) -> bool:
+def _kept(patch: Patch, old: WheelFiles, new: WheelFiles) -> str | None:
+    """What the patch takes away from the old release alone, and the new one has as well, in words."""
+    now = {path for remove in patch.removes if _active(remove, new) for path in remove.files}
+    for remove in patch.removes:
+        for path in remove.files if _active(remove, old) else ():
+            if path not in now and new.has(path):
+                return f"remove {remove.index}: {path} is there in {new.version}, which its `versions` leaves out"
+    return None
+
+
+def _active(part: Edit | Condition | Remove, files: WheelFiles) -> bool:
     return part.versions is None or files.matches(part.versions)
 
 
@@ -118,7 +131,7 @@ def _replaced(patch: Patch, edit: Edit, old: WheelFiles, new: WheelFiles) -> boo
 def _alone(patch: Patch, edit: Edit) -> Patch:
     """The patch with this edit and nothing else."""
     return patch._replace(
-        edits=(edit._replace(versions=None),), adds=(), preconditions=(), postconditions=(), upstreamed=()
+        edits=(edit._replace(versions=None),), adds=(), removes=(), preconditions=(), postconditions=(), upstreamed=()
     )
 
 
@@ -193,7 +206,7 @@ def _lost_names(plan: FilePlan, path: str, new: WheelFiles, text: str | None = N
     ``text`` is the edit's text for the new release where that is another: only names in it count.
     """
     before = Source(plan.before or b"", path=plan.path).text
-    after = Source(plan.after, path=plan.path).text
+    after = Source(plan.after or b"", path=plan.path).text
     changes = hunks_of(before, after)
     theirs = names_in(new.text(path).source.text)
     if names_of([line for hunk in changes for line in hunk.new]) <= theirs:
@@ -259,7 +272,7 @@ def _tried(
     if edit.action in ("add_import", "probe"):
         return decide(Refused("where a probe belongs is not told by lines"))
     ours = old.text(plan.path)
-    after = Source(plan.after, path=plan.path).text
+    after = Source(plan.after or b"", path=plan.path).text
     tie: Tie = {"insert_before": "below", "insert_after": "above"}.get(edit.action)  # type: ignore[assignment]
     found: Carried | Refused = Refused(f"{new.name} {new.version} has no {plan.path}")
     target = plan.path
@@ -283,7 +296,7 @@ def _tried(
     anchor = found.anchor
     variant = Edit(edit.index, (target,), anchor.action, find=anchor.find, text=anchor.text, scope=anchor.scope)
     made = plan_patch(_alone(patch, variant), new, HostGrammar()).files[0].after
-    if Source(made, path=target).text != found.after:
+    if Source(made or b"", path=target).text != found.after:
         raise InternalError(f"the carried {table_of(edit)} {edit.index} of {patch.name} makes another change")
     kept = _retargeted(patch, edit, variant, new)
     carried = Part(

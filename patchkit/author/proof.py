@@ -35,14 +35,14 @@ class Before:
         return self._files.items()
 
 
-def prove(patch: Patch, before: Before, grammar: Grammar, wanted: Mapping[str, bytes]) -> None:
+def prove(patch: Patch, before: Before, grammar: Grammar, wanted: Mapping[str, bytes | None]) -> None:
     """Plan ``patch`` and compare every byte.
 
     Args:
         patch: The patch.
         before: The files as they were.
         grammar: The site's.
-        wanted: Every file that changes, as it shall be.
+        wanted: Every file that changes, as it shall be; None: taken away.
 
     Raises:
         PlanError: ``not-expressible``: a file comes out otherwise, as it does where its encoding or the style of
@@ -51,9 +51,9 @@ def prove(patch: Patch, before: Before, grammar: Grammar, wanted: Mapping[str, b
     planned = {file.path: file.after for file in plan_patch(patch, before, grammar).files}
     for path, data in wanted.items():
         result = planned.get(path)
-        if result == data:
+        if path in planned and result == data:
             continue
-        raise not_expressible(path, result, data)
+        raise not_expressible(path, result, data or b"")
 
 
 def not_expressible(path: str, result: bytes | None, wanted: bytes) -> PlanError:

@@ -111,11 +111,14 @@ class WheelFiles:
                 raise _unreadable(self._archive.filename or self.name, error) from None
         return self._read[path]
 
-    def put(self, path: str, data: bytes) -> None:
-        """Take ``data`` for a file's bytes from now on: those that a patch makes of it, for the next one."""
+    def put(self, path: str, data: bytes | None) -> None:
+        """Take ``data`` for a file's bytes from now on (None: no file), as a patch makes them, for the next one."""
+        self._texts.pop(path, None)
+        if data is None:
+            self._members.pop(path, None)
+            return
         self._members.setdefault(path, path)
         self._read[path] = data
-        self._texts.pop(path, None)
 
     def text(self, path: str) -> FileText:
         """One file as source text; its outline is made once.

@@ -65,8 +65,7 @@ def as_it_is(workspace: Workspace, recorded: PatchEntry, path: str) -> Patch:
 
 def edited(gathered: Gathered) -> bool:
     """Whether anything differs from what patchkit wrote."""
-    paths = [change.path for change in gathered.changed] + [path for path, _ in gathered.added]
-    return any(gathered.held.get(path, True) for path in [*paths, *gathered.held])
+    return any(gathered.held.get(path, True) for path in [*gathered.paths, *gathered.held])
 
 
 def carried(old: Patch) -> Carried:
@@ -119,6 +118,7 @@ def refuse_loss(name: str, parts: Sequence[str]) -> None:
 
 def _versions(patch: Patch) -> list[str]:
     stated = [edit.versions for edit in patch.edits] + [add.versions for add in patch.adds]
+    stated += [remove.versions for remove in patch.removes]
     return [versions for versions in stated if versions is not None]
 
 

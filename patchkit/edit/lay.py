@@ -167,7 +167,7 @@ def check_parses(
         PlanError: ``syntax``.
     """
     python = [plan for plan in plans if plan.path.endswith(PYTHON)]
-    broken = judge({plan.path: plan.after for plan in python})
+    broken = judge({plan.path: plan.after for plan in python if plan.after is not None})
     if not broken:
         return
     broken_before = judge({p.path: p.before for p in python if p.path in broken and p.before is not None})
@@ -201,7 +201,7 @@ def check_parses(
 
 def _culprit(patch: Patch, plan: FilePlan, line: int | None) -> Edit | None:
     """The edit whose new text lies nearest to ``line`` of the result, preferring one at or above it."""
-    if not plan.splices:
+    if not plan.splices or plan.after is None:
         return None
     shift, best = 0, (float("inf"), 0)
     counted, number = 0, 1  # the line at a position, counted on from one splice (they are in order) to the next

@@ -15,7 +15,7 @@ from patchkit.edit.locate import FileText, locate, locate_condition, place
 from patchkit.edit.source import ByteSplice, Source
 from patchkit.edit.spans import Span
 from patchkit.errors import AnchorError, ConditionError, GuardError, PlanError
-from patchkit.model.patch import Action, Condition, Edit, Patch
+from patchkit.model.patch import Action, Condition, Edit, Patch, Remove
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ class EditReport(NamedTuple):
 
 
 class FilePlan(NamedTuple):
-    """What one patch does to one file: ``before`` is None for a file it adds.
+    """What one patch does to one file: ``before`` is None for a file it adds, ``after`` for one it takes away.
 
     ``owners`` holds, for each splice, the index of the edit that it comes from.
     """
 
     path: str
     before: bytes | None
-    after: bytes
+    after: bytes | None
     splices: tuple[ByteSplice, ...]
     owners: tuple[int, ...]
     edits: tuple[EditReport, ...]
@@ -109,12 +109,15 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
         GuardError: ``versions``: no edit is meant for the installed version.
         ConditionError: A pre- or postcondition does not hold.
         AnchorError: An anchor matches another number of times than its ``count``.
-        PlanError: A file is not the distribution's, edits overlap, a text cannot be encoded, a template is wrong.
+        PlanError: A file is not the distribution's, edits overlap, a text cannot be encoded, a template is wrong;
+            ``removed``: a file is taken away and edited or added as well.
     """
     edits = [edit for edit in patch.edits if edit.versions is None or files.matches(edit.versions)]
     adds = [add for add in patch.adds if add.versions is None or files.matches(add.versions)]
-    if not edits and not adds:
-        given = [*(edit.versions for edit in patch.edits), *(add.versions for add in patch.adds)]
+    removes = [remove for remove in patch.removes if remove.versions is None or files.matches(remove.versions)]
+    if not edits and not adds and not removes:
+        given = [edit.versions for edit in patch.edits]
+        given += [part.versions for parts in (patch.adds, patch.removes) for part in parts]
         known = sorted({versions for versions in given if versions})
         raise GuardError(
             f"{patch.name}: has no edit for version {files.version}; it has edits for {' and '.join(known)}",
@@ -144,7 +147,21 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
             before = unit.text.source.data
             plans.append(FilePlan(path, before, laid.data, laid.splices, laid.owners, tuple(unit.reports)))
     plans += [FilePlan(add.file, None, add.content.encode(), (), (), ()) for add in adds]
-    planned = {plan.path: plan.after for plan in plans}
+    changed = {plan.path for plan in plans}
+    for remove in removes:
+        for path in remove.files:
+            if path in changed:
+                at = place(patch, "remove", remove.index, "file")
+                raise PlanError(
+                    f"{at.text}: the patch changes {path} as well, in version {files.version}",
+                    code="removed",
+                    hint="give the two `versions` that do not overlap; nothing was written",
+                    details={**at.details, "path": path},
+                )
+            before = files.read(path, wanted_by=_removal(patch, remove))
+            plans.append(FilePlan(path, before, None, (), (), ()))
+            changed.add(path)
+    planned = {plan.path: plan.after or b"" for plan in plans}  # in one that is gone, nothing is found
     for condition in patch.postconditions:
         assert condition.file is not None
         if _applies(condition, files):
@@ -179,6 +196,10 @@ def where(patch: Patch, table: str, index: int, key: str) -> str:
 
 def _of(patch: Patch, condition: Condition) -> Callable[[], str]:
     return lambda: where(patch, condition.kind, condition.index, "file")
+
+
+def _removal(patch: Patch, remove: Remove) -> Callable[[], str]:
+    return lambda: where(patch, "remove", remove.index, "file")
 
 
 def _applies(condition: Condition, files: Files) -> bool:

@@ -11,6 +11,7 @@ schema = 1
 name = "greet-politely"
 summary = "Greet strangers politely"
 description = "A greeting that is heard is answered. Until 1.5, which has the change."
+links = ["https://example.org/greeting/issues/7"]
 
 [target]
 requirement = "greeting==1.4"
@@ -123,6 +124,13 @@ content = '''
 def heard():
     return False
 '''
+
+[[remove]]
+file = "greeting/bell.py"
+
+[[remove]]
+file = ["greeting/horn.py", "greeting/drum.py"]
+versions = ">=1.5"
 
 [[upstreamed]]
 versions = ">=1.9"

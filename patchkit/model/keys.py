@@ -77,7 +77,7 @@ class ActionRule(NamedTuple):
 
 
 ANCHORS = ("find", "match")
-CHANGES = ("edit", "add")
+CHANGES = ("edit", "add", "remove")
 """The tables that change something; a patch has at least one of them."""
 
 ACTIONS: dict[str, ActionRule] = {
@@ -103,6 +103,10 @@ def _table(name: str, header: str, doc: str, keys: Iterable[Key]) -> Table:
 
 def _path(doc: str, *, required: bool = True) -> Key:
     return Key("file", "string", doc, required=required, pattern=PATH, non_empty=True, check="path")
+
+
+def _paths(doc: str) -> Key:
+    return Key("file", "string-or-strings", doc, required=True, pattern=PATH, non_empty=True, unique=True, check="path")
 
 
 def _versions(doc: str) -> Key:
@@ -204,6 +208,7 @@ _TOP = _table(
         Key("precondition", "tables", "What must hold before anything is written.", default=()),
         Key("postcondition", "tables", "What must hold of the planned bytes.", default=()),
         Key("add", "tables", "New files.", default=()),
+        Key("remove", "tables", "Files of the release that are taken away.", default=()),
         Key("upstreamed", "tables", "How to tell that the release itself has the change.", default=()),
     ],
 )
@@ -262,16 +267,7 @@ _EDIT = _table(
     "[[edit]]",
     "One change at one place. It has exactly one action; all but `add_import` and `probe` have exactly one anchor.",
     [
-        Key(
-            "file",
-            "string-or-strings",
-            "The file to edit, as in RECORD; a list means the same edit in each.",
-            required=True,
-            pattern=PATH,
-            non_empty=True,
-            unique=True,
-            check="path",
-        ),
+        _paths("The file to edit, as in RECORD; a list means the same edit in each."),
         _FIND,
         _MATCH,
         _SCOPE,
@@ -344,6 +340,16 @@ _ADD = _table(
     ],
 )
 
+_REMOVE = _table(
+    "remove",
+    "[[remove]]",
+    "A file of the release that is taken away. It must be as installed; `revert` brings it back.",
+    [
+        _paths("The file to take away, as in RECORD; a list means each of them."),
+        _versions("Versions of the target that lose the file; all when left out."),
+    ],
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -358,6 +364,7 @@ TABLES: dict[str, Table] = {
             "postcondition", "Must hold of the file as planned; nothing is written otherwise.", file_required=True
         ),
         _ADD,
+        _REMOVE,
         _condition(
             "upstreamed",
             "Holds where the release already has the change: `apply` then writes nothing and says so. "

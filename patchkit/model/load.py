@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from patchkit.model.checks import name as check_name
 from patchkit.model.checks import quote
 from patchkit.model.document import MAX_BYTES, Document, Fields, Problem, file_error
-from patchkit.model.keys import ACTIONS, ANCHORS, SCHEMA, TABLES, home_of
-from patchkit.model.patch import Action, Add, Condition, ConditionKind, Edit, Example, Patch, Target
+from patchkit.model.keys import ACTIONS, ANCHORS, CHANGES, SCHEMA, TABLES, home_of
+from patchkit.model.patch import Action, Add, Condition, ConditionKind, Edit, Example, Patch, Remove, Target
 from patchkit.runtime.ledger import read_regular, sha256_hex
 
 if TYPE_CHECKING:
@@ -48,12 +48,14 @@ def parse_patch(data: bytes, path: str | None) -> Patch:
     target = _target(document, values)
     edits = _edits(document, values.get("edit", ()))
     adds = _adds(document, values.get("add", ()))
+    removes = _removes(document, values.get("remove", ()))
+    _check_removes(document, removes, edits, adds)
     _check_repeats(document, edits, adds)
     preconditions, postconditions, upstreamed = (
         _conditions(document, kind, values.get(kind, ())) for kind in ("precondition", "postcondition", "upstreamed")
     )
-    if not any(name in top.seen and values.get(name, True) for name in ("edit", "add")):
-        document.problem((), "the patch does nothing: it has no [[edit]] and no [[add]]")
+    if not any(name in top.seen and values.get(name, True) for name in CHANGES):
+        document.problem((), "the patch does nothing: it has no [[edit]], no [[add]] and no [[remove]]")
     document.finish()
     assert target is not None  # else there was a problem
     return Patch(
@@ -64,6 +66,7 @@ def parse_patch(data: bytes, path: str | None) -> Patch:
         preconditions=preconditions,
         postconditions=postconditions,
         adds=adds,
+        removes=removes,
         upstreamed=upstreamed,
         description=values.get("description", ""),
         links=values.get("links", ()),
@@ -261,6 +264,33 @@ def _adds(document: Document, tables: Iterable[dict[str, object]]) -> tuple[Add,
                 )
             )
     return tuple(adds)
+
+
+def _removes(document: Document, tables: Iterable[dict[str, object]]) -> tuple[Remove, ...]:
+    removes = []
+    for index, raw in enumerate(tables, 1):
+        values = document.read(raw, ("remove", index), TABLES["remove"]).values
+        if "file" in values:
+            removes.append(Remove(index=index, files=values["file"], versions=values.get("versions")))
+    return tuple(removes)
+
+
+def _check_removes(document: Document, removes: Iterable[Remove], edits: Iterable[Edit], adds: Iterable[Add]) -> None:
+    """Refuse a file that is taken away twice, or is edited or added as well, for the same ``versions``."""
+    if not removes:
+        return
+    others: dict[tuple[str, frozenset[str]], str] = {}
+    for edit in edits:
+        for file in edit.files:
+            others.setdefault((file, _version_set(edit.versions)), f"edited by edit {edit.index}")
+    for add in adds:
+        others.setdefault((add.file, _version_set(add.versions)), f"added by add {add.index}")
+    for remove in removes:
+        for file in remove.files:
+            place = (file, _version_set(remove.versions))
+            if place in others:
+                document.key_problem(("remove", remove.index, "file"), f"{quote(file)} is {others[place]}")
+            others.setdefault(place, f"taken away by remove {remove.index} already")
 
 
 def _check_repeats(document: Document, edits: Iterable[Edit], adds: Iterable[Add]) -> None:

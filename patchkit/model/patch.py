@@ -89,6 +89,14 @@ class Add(NamedTuple):
     versions: str | None = None
 
 
+class Remove(NamedTuple):
+    """Files of the release that are taken away, and brought back by revert."""
+
+    index: int  # type: ignore[assignment]
+    files: tuple[str, ...]
+    versions: str | None = None
+
+
 class Target(NamedTuple):
     """What the patch is for, as PEP 508 requirements, and how it gets on with other patches."""
 
@@ -119,6 +127,7 @@ class Patch(NamedTuple):
     preconditions: tuple[Condition, ...] = ()
     postconditions: tuple[Condition, ...] = ()
     adds: tuple[Add, ...] = ()
+    removes: tuple[Remove, ...] = ()
     upstreamed: tuple[Condition, ...] = ()
     description: str = ""
     links: tuple[str, ...] = ()

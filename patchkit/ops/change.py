@@ -15,8 +15,8 @@ from patchkit.edit.plan import PatchPlan, plan_patch
 from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitError, PlanError, SiteError
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
-from patchkit.ops.stacks import FileStack, StackFiles
-from patchkit.ops.workspace import Workspace, digest, reinstall_command
+from patchkit.ops.stacks import FileStack, StackFiles, changed_by
+from patchkit.ops.workspace import Workspace, reinstall_command
 from patchkit.runtime.ledger import key_of
 from patchkit.site.distribution import Distribution
 from patchkit.site.grammar import Grammar
@@ -200,10 +200,9 @@ def _as_before(workspace: Workspace, key: str, stack: FileStack | None) -> bool:
     Not so where a reinstall made the file pristine: a patch that comes back in one of its files does so in all of them.
     """
     entry = workspace.entry_in_force(key)
-    if entry is None or stack is None or stack.data is None:
+    if entry is None or stack is None or (stack.data is None and not stack.layers):
         return False
-    as_recorded = digest(stack.data) == entry.after.sha256
-    return as_recorded and not _is_pristine(stack, workspace.current(workspace.absolute(key)))
+    return entry.ours(stack.data) and not _is_pristine(stack, workspace.current(workspace.absolute(key)))
 
 
 def _is_pristine(stack: FileStack, data: bytes | None) -> bool:
@@ -237,6 +236,8 @@ def _lay(
             stack = files.create(file.path, wanted_by=who, content=file.after)
         else:
             stack = files.open(file.path, wanted_by=who)
+            if file.after is None and stack.layers:
+                raise changed_by(patch, file.path, stack.layers[-1][0])
         stack.layers.append((patch.name, file))
     return plan
 
@@ -259,7 +260,8 @@ def _say_if_there_already(error: PatchkitError, patch: Patch, files: StackFiles)
 
 def _check_parses(changes: ChangeSet, stacks: dict[str, FileStack], grammar: Grammar) -> None:
     """Judge each file once, with every layer on; only where one does not parse, layer by layer: whose fault is it?"""
-    final = {key: stack.layers[-1][1].after for key, stack in stacks.items() if stack.layers and key.endswith(PYTHON)}
+    laid = {key: stack.data for key, stack in stacks.items() if stack.layers and key.endswith(PYTHON)}
+    final = {key: data for key, data in laid.items() if data is not None}
     if grammar.judge(final):
         for plan in changes.plans.values():
             check_parses(plan.patch, plan.files, grammar.judge)
@@ -293,8 +295,9 @@ def _affected(workspace: Workspace, add: Sequence[Wanted], gone: set[str]) -> se
 
 
 def _keys(workspace: Workspace, patch: Patch, distribution: Distribution) -> set[str]:
-    """The ledger keys of every file that a patch edits, adds or looks at."""
+    """The ledger keys of every file that a patch edits, adds, takes away or looks at."""
     paths = [file for edit in patch.edits for file in edit.files]
+    paths += [file for remove in patch.removes for file in remove.files]
     paths += [extra.file for extra in patch.adds]
     paths += [c.file for c in (*patch.preconditions, *patch.postconditions) if c.file is not None]
     return {key_of(workspace.site.home, os.path.join(distribution.base, *path.split("/"))) for path in set(paths)}
@@ -373,14 +376,13 @@ def _file_change(
         mode,
         mtime_ns if target == pristine else None,
     )
-    ours = entry is not None and current is not None and digest(current) == entry.after.sha256
-    if ours or current in (pristine, target):
+    if (entry is not None and entry.ours(current)) or current in (pristine, target):
         return change
     if os.path.islink(absolute):
         from patchkit.ops.witness import refuse_foreign_link
 
         refuse_foreign_link(workspace, absolute)
-    if keep_hand_edits and entry is not None and current is not None:
+    if keep_hand_edits and entry is not None and entry.after is not None and current is not None:
         try:
             return change._replace(target=_around_hand_edits(workspace, change), kept=True, mtime_ns=None)
         except SiteError:
@@ -402,8 +404,10 @@ def _file_change(
             details={"path": change.path, "state": "modified"},
         )
     names = _names_on(workspace, key)
+    back = entry is not None and entry.after is None
+    edited = "is there again, with other content than it had" if back else "was edited since patchkit wrote it"
     raise SiteError(
-        f"{change.path}: " + ("is gone" if current is None else "was edited since patchkit wrote it"),
+        f"{change.path}: " + ("is gone" if current is None else edited),
         code="modified",
         hint=f"see `patchkit diff`; `patchkit revert {names}` keeps edits made outside of what patchkit wrote, "
         f"`patchkit revert {names} --force` discards those inside, and keeps a copy",

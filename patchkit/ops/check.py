@@ -104,11 +104,13 @@ class _Home:
         self.files: Mapping[str, FileWord] = {}
         self.linked: set[str] = set()
         self.added: frozenset[str] = frozenset()
+        self.taken: frozenset[str] = frozenset()
         self.changing = False
         self.lost: Mapping[str, list[str]] = {}
         if self.patches and ledger is not None:
             self.files = cast("dict[str, FileWord]", check_files(path, ledger, linked=self.linked))
             self.added = frozenset(key for key, entry in ledger["files"].items() if entry["pristine"] is None)
+            self.taken = frozenset(key for key, entry in ledger["files"].items() if entry["after"] is None)
             self.lost = lost(ledger, missing_blobs(path, ledger))
 
 
@@ -432,9 +434,11 @@ def _applied_state(home: _Home, patch: Mapping[str, Any], installs: _Installs, d
             if taint is not None:
                 return state("modified", taint)
             what, several = _first(files, "modified")
-            was = "were" if several else "was"
+            was = "were edited since" if several else "was edited since"
+            if not several and what in home.taken:
+                was = "is there again, with other content"
             more = drift.hand_edits(home.path, name)
-            return state("modified", f"{what} {was} edited since: see `patchkit diff {name}`{more}")
+            return state("modified", f"{what} {was}: see `patchkit diff {name}`{more}")
         what, several = _first(files, "missing")
         gone = "are gone" if several else "is gone"
         return state("modified", f"{what} {gone}: `{drift.reinstall(patch)}`, then `patchkit sync`")

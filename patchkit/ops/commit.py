@@ -102,7 +102,7 @@ def _check_adopted(workspace: Workspace, changes: ChangeSet) -> None:
         if change.stack is None or not change.stack.layers or change.current != change.stack.data:
             continue
         known = workspace.ledger.files.get(change.key)
-        if known is not None and change.current is not None and known.after.sha256 == digest(change.current):
+        if known is not None and known.ours(change.current):
             continue
         if not workspace.unchanged(change.absolute):
             raise SiteError(
@@ -185,15 +185,14 @@ def _entry(workspace: Workspace, wanted: Wanted, plan: PatchPlan, keys: Mapping[
 def _file_entry(workspace: Workspace, change: FileChange) -> FileEntry:
     stack = change.stack
     assert stack is not None
-    assert stack.data is not None
-    after = Content(digest(stack.data), len(stack.data))
+    after = None if stack.data is None else Content(digest(stack.data), len(stack.data))
     pristine = None
     if stack.pristine is not None:
         found = stack.pristine
         pristine = Pristine(digest(found.data), len(found.data), found.mode, found.mtime_ns)
     known = workspace.ledger.files.get(change.key)
     stat = None
-    if change.current == stack.data:  # not written: a file that is as it shall be
+    if after is not None and change.current == stack.data:  # not written: a file that is as it shall be
         stat = known.stat if known is not None and known.after == after else workspace.stat_of(change.absolute)
     return FileEntry(
         distribution=stack.distribution.normalized,
@@ -214,8 +213,8 @@ def _blobs(changes: ChangeSet) -> list[bytes]:
         if stack is not None and stack.layers:
             if stack.pristine is not None:
                 blobs.append(stack.pristine.data)
-            assert stack.data is not None
-            blobs.append(stack.data)
+            if stack.data is not None:
+                blobs.append(stack.data)
     return blobs
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError, PlanError, SiteError
 from patchkit.ops.change import Wanted, guard, plan_change
-from patchkit.ops.workspace import Workspace, digest
+from patchkit.ops.workspace import Workspace
 
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
@@ -108,5 +108,5 @@ def _edited(workspace: Workspace, name: str) -> int:
     """How many files of an applied patch are there, and hold something else than patchkit wrote."""
     recorded = workspace.ledger.patch(name)
     keys = () if recorded is None else recorded.files
-    held = [(workspace.current(workspace.absolute(key)), workspace.ledger.files[key].after.sha256) for key in keys]
-    return sum(current is not None and digest(current) != after for current, after in held)
+    held = [(workspace.current(workspace.absolute(key)), workspace.ledger.files[key]) for key in keys]
+    return sum(current is not None and not entry.ours(current) for current, entry in held)

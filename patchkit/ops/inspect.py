@@ -145,6 +145,9 @@ def describe(patch: Patch) -> list[str]:
     for add in patch.adds:
         only = f" [only for {add.versions}]" if add.versions else ""
         lines.append(f"add {add.index}: new file {add.file}{only}")
+    for remove in patch.removes:
+        only = f" [only for {remove.versions}]" if remove.versions else ""
+        lines.append(f"remove {remove.index}: take away {', '.join(remove.files)}{only}")
     for condition in (*patch.preconditions, *patch.postconditions):
         anchor = _quoted(condition.find if condition.find is not None else condition.match or "")
         times = {0: "nowhere", 1: "once", 2: "twice"}.get(condition.at_least, f"{condition.at_least} times")
@@ -213,8 +216,6 @@ def differences(homes: Homes, names: Sequence[str] = ()) -> list[FileDifference]
     Raises:
         UsageError: A name is not applied.
     """
-    from patchkit.ops.workspace import digest
-
     for name in names:
         if not homes.applied(name):
             raise UsageError(
@@ -231,7 +232,7 @@ def differences(homes: Homes, names: Sequence[str] = ()) -> list[FileDifference]
             original = workspace.original(key)
             pristine = None if original is None else original.data
             if current != pristine:
-                modified = current is None or digest(current) != entry.after.sha256
+                modified = not entry.ours(current)
                 layers = tuple(layer.patch for layer in entry.layers) or tuple(p.name for p in chosen if key in p.files)
                 found.append(FileDifference(key, layers, modified, pristine, current, workspace.site.home))
     return found

@@ -66,7 +66,7 @@ def before_it(journal: Journal, ledger: Mapping[str, Any]) -> dict[str, FileWord
         if entry is None:
             continue
         sha256 = None if file.before is None else file.before.sha256
-        if sha256 == entry["after"]["sha256"]:
+        if sha256 == (entry["after"] and entry["after"]["sha256"]):
             found[file.key] = "applied"
         elif sha256 == (entry["pristine"] and entry["pristine"]["sha256"]):
             found[file.key] = "pristine"
@@ -82,8 +82,11 @@ def _state(home: str, journal: Journal, file: JournalFile) -> FileWord:
         with open_regular(path) as stream:
             sha256 = sha256_hex(stream.read())
     except (FileNotFoundError, NotADirectoryError):
-        gone = file.pristine is None and not os.path.lexists(path)  # one that a patch adds
-        return "pristine" if gone else "missing"
+        if os.path.lexists(path):
+            return "missing"
+        if file.pristine is None:
+            return "pristine"  # one that a patch adds
+        return "applied" if file.before is None or file.after is None else "missing"  # one that a patch takes away
     except IsADirectoryError:
         return "modified"
     except OSError:

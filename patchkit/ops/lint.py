@@ -161,6 +161,7 @@ def run_example(patch: Patch, edit: Edit, example: Example) -> str:
     alone = edit._replace(files=("<example>.py",), scope=None, inside=None, versions=None)
     one = Patch(patch.name, patch.summary, patch.target, edits=(alone,), path=patch.path, data=patch.data)
     (plan,) = plan_patch(one, Memory(before.encode("utf-8", "surrogateescape")), Running()).files
+    assert plan.after is not None  # it has one edit
     result = plan.after.decode("utf-8", "surrogateescape")
     if example.after.endswith("\n"):
         return result if result.endswith("\n") else result + "\n"

@@ -109,7 +109,7 @@ def planned_files(plan: PatchPlan) -> tuple[FileResult, ...]:
         FileResult(
             file.path,
             None if file.before is None else digest(file.before),
-            digest(file.after),
+            None if file.after is None else digest(file.after),
             file.edits,
             file.before,
             file.after,
@@ -159,7 +159,8 @@ def unchanged_files(workspace: Workspace, name: str) -> tuple[FileResult, ...]:
     recorded = workspace.ledger.patch(name)
     if recorded is None:
         return ()
-    hashes = ((key, workspace.ledger.files[key].after.sha256) for key in recorded.files)
+    contents = ((key, workspace.ledger.files[key].after) for key in recorded.files)
+    hashes = ((key, None if content is None else content.sha256) for key, content in contents)
     return tuple(FileResult(key, sha256, sha256) for key, sha256 in hashes)
 
 

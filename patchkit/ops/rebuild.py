@@ -80,6 +80,8 @@ def undone(workspace: Workspace, key: str, path: str, entry: FileEntry) -> bytes
     from patchkit.model.load import parse_patch
     from patchkit.state.ledger import beneath
 
+    if entry.after is None:
+        return None  # nothing is left of a file that a patch took away
     try:
         after = workspace.written(key)
     except SiteError:

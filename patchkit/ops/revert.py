@@ -254,7 +254,7 @@ def _edited_addition(workspace: Workspace, key: str) -> bool:
     if entry is None or entry.pristine is not None:
         return False
     current = workspace.current(workspace.absolute(key))
-    return current is not None and digest(current) != entry.after.sha256
+    return current is not None and not entry.ours(current)
 
 
 def _copy_path(home: str, change: FileChange) -> str:

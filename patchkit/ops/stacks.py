@@ -10,14 +10,17 @@ from patchkit.errors import GuardError, PatchkitError, PlanError, SiteError
 from patchkit.ops.workspace import Pristine, Workspace
 from patchkit.site.distribution import Distribution
 from patchkit.site.guard import version_matches
-from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file
+from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file, resolve_gone
 
 if TYPE_CHECKING:
     from patchkit.edit.plan import FilePlan
+    from patchkit.model.patch import Patch
 
 
 class FileStack:
     """One file with the patches laid on it, in order. ``pristine`` is None for a file that a patch adds.
+
+    A patch that takes the file away is alone on it.
 
     ``adopted`` are the directories (as keys, outermost first) of a file that was there already, as added, and that no
     RECORD knows: they go with it.
@@ -36,10 +39,39 @@ class FileStack:
 
     @property
     def data(self) -> bytes | None:
-        """The bytes with every layer on."""
+        """The bytes with every layer on; None where a patch takes the file away."""
         if self.layers:
             return self.layers[-1][1].after
         return None if self.pristine is None else self.pristine.data
+
+
+def taken_away(who: str, path: str, other: str) -> PlanError:
+    """The error for a file that one patch needs and another takes away.
+
+    Args:
+        who: The part of the patch that needs it, as a message begins.
+        path: The file.
+        other: The patch that takes it away.
+    """
+    return PlanError(
+        f"{who}: {path} is taken away by {other}",
+        code="removed",
+        hint=f"the two cannot be applied together: take one out, or name {other} in `conflicts`; nothing was written",
+        details={"path": path, "other": other},
+    )
+
+
+def changed_by(patch: Patch, path: str, other: str) -> PlanError:
+    """The error for a file that ``patch`` takes away and the patch ``other`` changes."""
+    from patchkit.edit.plan import where
+
+    index = next(remove.index for remove in patch.removes if path in remove.files)
+    return PlanError(
+        f"{where(patch, 'remove', index, 'file')}: {path} is changed by {other}, and cannot be taken away with that",
+        code="removed",
+        hint=f"the two cannot be applied together: take one out, or name {other} in `conflicts`; nothing was written",
+        details={"path": path, "other": other},
+    )
 
 
 class StackFiles:
@@ -68,7 +100,8 @@ class StackFiles:
         if stack is None:
             stack = self.open(path, wanted_by=wanted_by)
         data = stack.data
-        assert data is not None
+        if data is None:
+            raise taken_away(wanted_by(), path, stack.layers[-1][0])
         return data
 
     def open(self, path: str, *, wanted_by: Callable[[], str]) -> FileStack:
@@ -78,12 +111,23 @@ class StackFiles:
         try:
             resolved = resolve_file(self._distribution, path)
         except (PlanError, SiteError) as error:
-            error.message = f"{wanted_by()}: {error.message}"
-            raise
+            gone = self._gone(path) if error.code == "missing" else None
+            if gone is None:
+                error.message = f"{wanted_by()}: {error.message}"
+                raise
+            resolved = gone
         pristine = self._workspace.pristine(resolved, self._distribution)
         stack = FileStack(resolved.key, path, resolved.absolute, self._distribution, pristine)
         self._by_path[path] = self._stacks[resolved.key] = stack
         return stack
+
+    def _gone(self, path: str) -> ResolvedFile | None:
+        """The place of a file that is not there, where a patch took it away, or one that is to be laid does."""
+        resolved = resolve_gone(self._distribution, path)
+        entry = None if resolved is None else self._workspace.ledger.files.get(resolved.key)
+        ours = entry is not None and entry.after is None
+        wanted = any(path in remove.files for patch in self._workspace.suspects for remove in patch.removes)
+        return resolved if ours or wanted else None
 
     def create(self, path: str, *, wanted_by: Callable[[], str], content: bytes | None = None) -> FileStack:
         """The stack of a file that a patch adds; it must not exist, unless an earlier apply of ours put it there.
@@ -93,6 +137,9 @@ class StackFiles:
         directories that no RECORD knows either.
         """
         if path in self._by_path:
+            stack = self._by_path[path]
+            if stack.layers and stack.data is None:
+                raise taken_away(wanted_by(), path, stack.layers[-1][0])
             raise PlanError(
                 f"{wanted_by()}: {path} already exists", code="exists", hint="edit it instead", details={"path": path}
             )

@@ -19,6 +19,7 @@ from patchkit.ops.catalog import Catalog
 from patchkit.ops.check import PatchState, check_site
 from patchkit.ops.homes import common_home
 from patchkit.ops.inspect import unified
+from patchkit.ops.outcome import FileResult
 from patchkit.ops.revert import revert_patches
 from patchkit.ops.session import opened
 from patchkit.ops.sync import sync_site
@@ -125,7 +126,8 @@ def newest_release(patch: Patch) -> str:
 
     requirement = Requirement(patch.target.requirement)
     versions = sorted((Version(text) for text in released_versions(requirement.name)), reverse=True)
-    parts = [*(edit.versions for edit in patch.edits), *(add.versions for add in patch.adds)]
+    parts = [edit.versions for edit in patch.edits]
+    parts += [part.versions for own in (patch.adds, patch.removes) for part in own]
     for version in versions:
         fits = requirement.specifier.contains(version, prereleases=False)
         if fits and any(part is None or version_matches(part, version) for part in parts):
@@ -156,12 +158,10 @@ def _live(
             guards += f" ({', '.join(patch.target.requires)}: not installed here, checked on a real site)"
         done(Step(f"patchkit show {name}", guards))
         diff = "".join(unified(file.path, file.before, file.after) for file in planned.files)
-        places = sum(len(edit.matches) for file in result.files for edit in file.edits)
-        count = _files(len(result.files))
         done(
             Step(
                 f"patchkit apply {name} --dry-run --diff",
-                f"{places} place{'s' if places != 1 else ''} in {count}, found as often as the patch says",
+                _planned(result.files),
                 diff,
             )
             if result.action == "applied"
@@ -184,6 +184,23 @@ def _live(
     with opened(here, write=True, notice=progress) as workspace:
         back = revert_patches(workspace, [name])
         done(Step(f"patchkit revert {name}", f"{back.patches[0].action}, {_files(back.written)} written"))
+
+
+def _planned(files: Sequence[FileResult]) -> str:
+    """What a plan does, by the numbers."""
+    edited = [file for file in files if file.edits]
+    places = sum(len(edit.matches) for file in edited for edit in file.edits)
+    added = sum(file.before_sha256 is None for file in files)
+    gone = sum(file.after_sha256 is None for file in files)
+    parts = []
+    if edited:
+        found = f"{places} place{'s' if places != 1 else ''} in {_files(len(edited))}"
+        parts.append(f"{found}, found as often as the patch says")
+    if added:
+        parts.append(f"{added} new file{'s' if added != 1 else ''}")
+    if gone:
+        parts.append(f"{_files(gone)} taken away")
+    return "; ".join(parts)
 
 
 def _files(number: int) -> str:

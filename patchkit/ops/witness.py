@@ -30,8 +30,8 @@ _PIECE = 1 << 20
 def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> str | None:
     """Why ``patch``, which is not applied, could not be: the first of its files that is not as installed, in words.
 
-    Reads the files that the patch edits in this version, and no other. Files that earlier patches of ours changed are
-    as they shall be.
+    Reads the files that the patch edits or takes away in this version, and no other. Files that earlier patches of ours
+    changed are as they shall be.
 
     Args:
         workspace: That of the directory which holds the distribution.
@@ -50,7 +50,7 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
         if current is None or resolved.entry is None or resolved.entry.matches(current) is not False:
             continue
         known = workspace.ledger.files.get(resolved.key)
-        if known is None or digest(current) != known.after.sha256:
+        if known is None or not known.ours(current):
             taint = find_taint(distribution, path, resolved.absolute, lone=may_be_linked(workspace, resolved.key))
             if taint is not None:
                 return tainted_words(path, taint)
@@ -60,7 +60,7 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
                 f"back; `patchkit create NAME {distribution.name}` keeps the edit as a patch; "
                 f"`patchkit apply {patch.name} --fetch` finds out whether only the ledger was lost"
             )
-        if digest(current) not in (known.after.sha256, known.pristine and known.pristine.sha256):
+        if not known.ours(current) and digest(current) != (known.pristine and known.pristine.sha256):
             return (
                 f"{path} was edited since patchkit wrote it for another patch: see `patchkit diff`; {again} "
                 f"brings the release's bytes back, `patchkit create NAME {distribution.name}` keeps the edit as a patch"
@@ -168,7 +168,7 @@ def patched_files(workspace: Workspace, distribution: Distribution, keys: Iterab
     for key in keys:
         entry = workspace.ledger.files.get(key)
         absolute = workspace.absolute(key)
-        if entry is not None and _hash(absolute, "sha256") == entry.after.sha256:
+        if entry is not None and entry.after is not None and _hash(absolute, "sha256") == entry.after.sha256:
             found.append((os.path.relpath(absolute, distribution.base).replace(os.sep, "/"), absolute))
     return found
 
@@ -181,7 +181,8 @@ def tainted_file(workspace: Workspace, recorded: PatchEntry) -> str | None:
     taints = Taints(distribution)
     for key in recorded.files:
         entry, absolute = workspace.ledger.files.get(key), workspace.absolute(key)
-        known = () if entry is None else (entry.after.sha256, entry.pristine and entry.pristine.sha256)
+        contents = () if entry is None else (entry.after, entry.pristine)
+        known = [content.sha256 for content in contents if content is not None]
         current = _hash(absolute, "sha256")
         if current is None or current in known or workspace.reinstalled(key):
             continue
@@ -225,9 +226,10 @@ def taint_notes(distribution: Distribution, files: Iterable[tuple[str, str]], *,
 
 def _targets(patch: Patch, distribution: Distribution) -> Iterator[str]:
     seen = set()
-    for edit in patch.edits:
-        if edit.versions is None or version_matches(edit.versions, distribution.version):
-            for path in edit.files:
+    edits = [(edit.files, edit.versions) for edit in patch.edits]
+    for files, versions in [*edits, *((remove.files, remove.versions) for remove in patch.removes)]:
+        if versions is None or version_matches(versions, distribution.version):
+            for path in files:
                 if path not in seen:
                     seen.add(path)
                     yield path
@@ -268,7 +270,7 @@ def _as_recorded(workspace: Workspace, distribution: Distribution, path: str, ro
     if own is None or own == row.digest.hex():
         return True
     known = workspace.ledger.files.get(key_of(workspace.site, absolute))
-    return known is not None and _hash(absolute, "sha256") == known.after.sha256
+    return known is not None and known.after is not None and _hash(absolute, "sha256") == known.after.sha256
 
 
 def _hash(path: str, algorithm: str) -> str | None:

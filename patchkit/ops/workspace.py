@@ -149,7 +149,7 @@ class Workspace:
         """
         assert entry.pristine is not None
         current = self.current(self.absolute(key))
-        if current is not None and digest(current) == entry.after.sha256:
+        if entry.ours(current):
             return True
         row = self._row(key, entry)
         if row is None or row.digest is None:
@@ -186,13 +186,26 @@ class Workspace:
         may have taken the metadata alone. A file that another RECORD vouches for is the other install's.
         """
         current = self.current(self.absolute(key))
+        if entry.after is None:
+            gone = current is None and self.distribution(entry.distribution) is None
+            return gone and self._peopled(os.path.dirname(self.absolute(key)))
         if current is None:
             return False
         row = self._row(key, entry)
         if row is None and entry.pristine is not None:
             return True
-        ours = digest(current) == entry.after.sha256
-        return ours and (row is None or (entry.pristine is not None and row.matches(current) is not True))
+        return entry.ours(current) and (
+            row is None or (entry.pristine is not None and row.matches(current) is not True)
+        )
+
+    def _peopled(self, folder: str) -> bool:
+        """Whether a folder holds files that no patch added: then a file that a patch took away belongs there."""
+        added = {self.absolute(key) for key, entry in self.ledger.files.items() if entry.pristine is None}
+        try:
+            paths = [os.path.join(folder, name) for name in os.listdir(folder)]
+        except OSError:
+            return False
+        return any(os.path.isfile(path) and path not in added for path in paths)
 
     def pristine(self, resolved: ResolvedFile, distribution: Distribution) -> Pristine:
         """The bytes that the installer put there.
@@ -211,13 +224,16 @@ class Workspace:
         if current is not None and witness is True:
             return self._as_it_is(resolved.absolute, current, "record", entry)
         if entry is not None and entry.pristine is not None:
-            ours = current is not None and digest(current) in (entry.after.sha256, entry.pristine.sha256)
+            ours = entry.ours(current) or (current is not None and digest(current) == entry.pristine.sha256)
             if ours or self.entry_in_force(resolved.key) is not None:
                 found = self._original(resolved.key, entry)
                 # What the released wheel vouched for stays so while our bytes are there, whatever RECORD says.
                 if recorded is None or recorded.matches(found.data) is not False or (ours and found.witness == "wheel"):
                     return found
         if current is None:
+            gone = self._gone(resolved, distribution)
+            if gone is not None:
+                return gone
             raise SiteError(
                 f"{resolved.absolute}: {distribution.name} {distribution.version} lists this file, and it is not there",
                 code="missing",
@@ -241,6 +257,29 @@ class Workspace:
 
         raise not_as_installed(resolved, distribution, added=witness is None)
 
+    def _gone(self, resolved: ResolvedFile, distribution: Distribution) -> Pristine | None:
+        """The bytes of a file that is not there, and that a patch to be laid takes away; None where nothing has them.
+
+        Its mode and time went with it: it gets its folder's, without the right to execute, and the metadata's.
+        """
+        from patchkit.ops.rebuild import from_wheel, kept
+
+        if not any(resolved.path in remove.files for patch in self.suspects for remove in patch.removes):
+            return None
+        recorded = resolved.entry
+        data = self.originals.get(resolved.path)
+        if data is None or (recorded is not None and recorded.matches(data) is False):
+            data = kept(self.site.home, recorded)
+        witness = "record"
+        if data is None and self.fetch is not None:
+            genuine = recorded.matches if recorded is not None else _no_witness
+            data, witness = from_wheel(distribution, resolved.path, self.fetch, genuine, recorded=recorded), "wheel"
+        if data is None:
+            return None
+        folder = os.path.dirname(resolved.absolute)
+        mode = stat.S_IMODE(os.stat(folder if os.path.isdir(folder) else distribution.base).st_mode) & 0o666
+        return Pristine(data, witness, mode, os.stat(distribution.info).st_mtime_ns)
+
     def original(self, key: str) -> Pristine | None:
         """What a file of the ledger was before patchkit; None for one that a patch added.
 
@@ -251,12 +290,14 @@ class Workspace:
         return None if entry.pristine is None else self._original(key, entry)
 
     def written(self, key: str) -> bytes:
-        """What patchkit wrote to a file of the ledger.
+        """What patchkit wrote to a file of the ledger, which it did not take away.
 
         Raises:
             SiteError: ``corrupt``: the ledger's copy is lost, and the file holds something else.
         """
-        after = self.ledger.files[key].after.sha256
+        content = self.ledger.files[key].after
+        assert content is not None
+        after = content.sha256
         current = self.current(self.absolute(key))
         if current is not None and digest(current) == after:
             return current
@@ -303,8 +344,9 @@ class Workspace:
         """
         status = os.stat(absolute)
         mtime_ns = status.st_mtime_ns
-        if entry is not None and entry.pristine is not None and entry.after.sha256 == entry.pristine.sha256:
-            ours = digest(current) == entry.after.sha256 and entry.stat == Stat.of(absolute)
+        after = None if entry is None else entry.after
+        if entry is not None and entry.pristine is not None and after and after.sha256 == entry.pristine.sha256:
+            ours = entry.ours(current) and entry.stat == Stat.of(absolute)
             mtime_ns = entry.pristine.mtime_ns if ours else mtime_ns
         return Pristine(current, witness, stat.S_IMODE(status.st_mode), mtime_ns)
 

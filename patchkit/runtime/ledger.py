@@ -258,8 +258,9 @@ def _misshapen(ledger: dict[str, Any]) -> str | None:
         if climbs(key):
             return f"it names {key!r}, which is no file of the site"
         if type(entry) is not dict or not (
-            _has(entry.get("after"), _CONTENT)
+            _has_or_null(entry, "after", _CONTENT)
             and _has_or_null(entry, "pristine", _CONTENT)
+            and not entry["after"] is entry["pristine"] is None
             and _has_or_null(entry, "stat", _STAT)
         ):
             return f"the entry of {key!r} lacks 'pristine', 'after' or 'stat'"
@@ -297,8 +298,8 @@ def check_files(
     ``linked`` gets the keys of those that are links, or have further names: patchkit writes no such file.
 
     Returns:
-        ``applied`` (our bytes) | ``pristine`` (the installer's; for a file that a patch added: absent) |
-        ``modified`` | ``missing`` | ``unreadable``, per key.
+        ``applied`` (our bytes; for a file that a patch took away: absent) | ``pristine`` (the installer's; for a file
+        that a patch added: absent) | ``modified`` | ``missing`` | ``unreadable``, per key.
     """
     try:
         written = os.stat(state_path(home, "ledger.json")).st_mtime_ns
@@ -314,7 +315,7 @@ def has_links(own: os.stat_result) -> bool:
 
 
 def _file_state(home: str, key: str, entry: dict[str, Any], written: int, linked: set[str] | None) -> str:
-    path, pristine = file_path(home, key), entry["pristine"]
+    path, pristine, after = file_path(home, key), entry["pristine"], entry["after"]
     try:
         now = os.lstat(path)
         if linked is not None and has_links(now):
@@ -322,7 +323,9 @@ def _file_state(home: str, key: str, entry: dict[str, Any], written: int, linked
         if stat.S_ISLNK(now.st_mode):
             now = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return "pristine" if pristine is None and not os.path.lexists(path) else "missing"
+        if os.path.lexists(path):
+            return "missing" if after is not None else "modified"  # a link to nothing
+        return "applied" if after is None else "pristine" if pristine is None else "missing"
     except OSError:
         return "unreadable"
     if same_stat(entry["stat"], now, written):
@@ -330,7 +333,7 @@ def _file_state(home: str, key: str, entry: dict[str, Any], written: int, linked
     if not stat.S_ISREG(now.st_mode) and not stat.S_ISDIR(now.st_mode):
         return "unreadable"  # a pipe, a device: it would keep a reader waiting
     size = now.st_size
-    if size != entry["after"]["size"] and (pristine is None or size != pristine["size"]):
+    if (after is None or size != after["size"]) and (pristine is None or size != pristine["size"]):
         return "modified"
     try:
         digest = sha256_hex(read_regular(path))
@@ -340,7 +343,7 @@ def _file_state(home: str, key: str, entry: dict[str, Any], written: int, linked
         return "modified"
     except OSError:
         return "unreadable"
-    if digest == entry["after"]["sha256"]:
+    if after is not None and digest == after["sha256"]:
         return "applied"
     return "pristine" if pristine is not None and digest == pristine["sha256"] else "modified"
 
@@ -375,7 +378,8 @@ def lost(ledger: dict[str, Any], missing: Iterable[str]) -> dict[str, list[str]]
             pristine = entry and entry["pristine"]
             if pristine and pristine["sha256"] in gone:
                 words.append(f"the original of {key}")
-            if entry and entry["after"]["sha256"] in gone:
+            after = entry and entry["after"]
+            if after and after["sha256"] in gone:
                 words.append(f"the patched copy of {key}")
         if words:
             found[str(patch["name"])] = words
@@ -383,8 +387,7 @@ def lost(ledger: dict[str, Any], missing: Iterable[str]) -> dict[str, list[str]]
 
 
 def _contents(entry: dict[str, Any]) -> list[str]:
-    pristine = entry["pristine"]
-    return [entry["after"]["sha256"], *([] if pristine is None else [pristine["sha256"]])]
+    return [content["sha256"] for content in (entry["after"], entry["pristine"]) if content is not None]
 
 
 def same_stat(recorded: dict[str, int] | None, now: os.stat_result, written: int) -> bool:

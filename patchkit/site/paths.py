@@ -84,6 +84,20 @@ def resolve_file(distribution: Distribution, path: str) -> ResolvedFile:
     return ResolvedFile(path, absolute, key_of(distribution.site, absolute), entry)
 
 
+def resolve_gone(distribution: Distribution, path: str) -> ResolvedFile | None:
+    """The place of a file that the distribution lists and that is not there; None where something is.
+
+    Raises:
+        As :func:`resolve_file`, but for what is about the file itself.
+    """
+    check_spelling(path)
+    entry = distribution.record.entry(path)
+    absolute = _locate(distribution, path)
+    if entry is None or os.path.lexists(absolute):
+        return None
+    return ResolvedFile(path, absolute, key_of(distribution.site, absolute), entry)
+
+
 def resolve_added(distribution: Distribution, path: str) -> ResolvedFile:
     """The place of a file that a patch adds: in one of the distribution's own package directories, and free.
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import InternalError, SiteError
-from patchkit.runtime.ledger import SCHEMA, checksum, file_path, key_of, parse, read, state_path
+from patchkit.runtime.ledger import SCHEMA, checksum, file_path, key_of, parse, read, sha256_hex, state_path
 from patchkit.state import fs
 from patchkit.tuples import NamedTuple
 
@@ -75,7 +75,9 @@ class Layer(NamedTuple):
 
 
 class FileEntry(NamedTuple):
-    """One file. ``pristine`` is None for a file that a patch added; ``witness`` is ``record`` or ``none``.
+    """One file. ``pristine`` is None for a file that a patch added, ``after`` for one that a patch took away.
+
+    ``witness`` is ``record`` or ``none``.
 
     ``stat``, ``created_dirs`` (directories made for an added file, as keys, outermost first; those given for a file
     that is new to the ledger stay) and ``link`` (where the file pointed when it was a symbolic link to the pristine
@@ -85,11 +87,17 @@ class FileEntry(NamedTuple):
     distribution: str
     pristine: Pristine | None
     witness: str
-    after: Content
+    after: Content | None
     layers: tuple[Layer, ...] = ()
     stat: Stat | None = None
     created_dirs: tuple[str, ...] = ()
     link: str | None = None
+
+    def ours(self, data: bytes | None) -> bool:
+        """Whether a file with these bytes (None: no file) is as patchkit left it."""
+        if self.after is None or data is None:
+            return self.after is None and data is None
+        return sha256_hex(data) == self.after.sha256
 
 
 class PatchEntry(NamedTuple):
@@ -160,7 +168,8 @@ class Ledger(NamedTuple):
         """The SHA-256 of every blob that must be kept."""
         wanted = {entry.digest for entry in self.patches}
         for entry in self.files.values():
-            wanted.add(entry.after.sha256)
+            if entry.after is not None:
+                wanted.add(entry.after.sha256)
             if entry.pristine is not None:
                 wanted.add(entry.pristine.sha256)
         return frozenset(wanted.union(self.spared))
@@ -191,7 +200,7 @@ def _file_json(entry: FileEntry) -> dict[str, Any]:
         "distribution": entry.distribution,
         "pristine": entry.pristine and entry.pristine._asdict(),
         "witness": entry.witness,
-        "after": entry.after._asdict(),
+        "after": entry.after and entry.after._asdict(),
         "stat": entry.stat and entry.stat._asdict(),
         "layers": [{"patch": layer.patch, "splices": [list(s) for s in layer.splices]} for layer in entry.layers],
         "created_dirs": list(entry.created_dirs),
@@ -228,12 +237,12 @@ def _frozen(value: Any) -> Any:
 
 
 def _file_entry(value: Mapping[str, Any]) -> FileEntry:
-    pristine, stat = value["pristine"], value["stat"]
+    pristine, after, stat = value["pristine"], value["after"], value["stat"]
     return FileEntry(
         distribution=value["distribution"],
         pristine=None if pristine is None else Pristine(*(pristine[name] for name in Pristine._fields)),
         witness=value["witness"],
-        after=Content(value["after"]["sha256"], value["after"]["size"]),
+        after=None if after is None else Content(after["sha256"], after["size"]),
         layers=tuple(
             Layer(
                 layer["patch"],

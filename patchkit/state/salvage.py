@@ -56,7 +56,7 @@ def advice(home: str, sha256: str) -> str:
     keys = {
         key
         for key, entry in ledger["files"].items()
-        if sha256 in (entry["after"]["sha256"], (entry["pristine"] or {}).get("sha256"))
+        if sha256 in ((entry["after"] or {}).get("sha256"), (entry["pristine"] or {}).get("sha256"))
     }
     concerned = [patch for patch in ledger["patches"] if not keys.isdisjoint(patch["files"])]
     if not concerned:

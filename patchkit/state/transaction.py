@@ -408,7 +408,7 @@ def _switch(
 def _as_recorded(change: Change, ledger: Ledger) -> bool:
     """Whether a file holds what the ledger says; where hand edits were kept around ours, its stat must not vouch."""
     entry = ledger.files.get(change.key)
-    return entry is not None and change.after is not None and sha256_hex(change.after) == entry.after.sha256
+    return entry is not None and change.after is not None and entry.ours(change.after)
 
 
 def _meta(home: str, change: Change, original: _Original | None) -> fs.Meta:

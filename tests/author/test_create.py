@@ -73,7 +73,8 @@ def test_new_files_and_what_is_left_out(bench: Bench) -> None:
     (bench.site / "demo" / "util.py").unlink()
     done = bench.json("create", "mine", "demo")
     assert done.status == 0
-    assert [item["path"] for item in done.json["left"]] == ["demo/util.py", "demo/core.py.orig", "demo/data.bin"]
+    assert [item["path"] for item in done.json["left"]] == ["demo/core.py.orig", "demo/data.bin"]
+    assert toml(bench, "mine")["remove"] == [{"file": "demo/util.py"}]
     assert toml(bench, "mine")["add"] == [{"file": "demo/extra.py", "content": "E = 1\n"}]
     assert bench("revert", "mine").status == 0
     assert not (bench.site / "demo" / "extra.py").exists()

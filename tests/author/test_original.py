@@ -123,15 +123,12 @@ def test_another_build_of_the_release_is_not_taken(offline: Bench, index: str, t
     assert f"pip's cache, {pip_cache()}: other bytes in demo 1.0" in error["message"]
 
 
-def test_deleted_files_are_named_and_no_patch(offline: Bench) -> None:
+def test_a_deleted_file_comes_back_out_of_the_cache(offline: Bench) -> None:
     (offline.site / "demo" / "util.py").unlink()
     done = offline.json("create", "mine", "demo")
-    assert (done.status, done.error["code"]) == (4, "nothing-changed")
-    left = [{"path": "demo/util.py", "reason": "is gone: a patch cannot remove a file"}]
-    assert done.error["left"] == left
-    offline.write("demo/core.py", CORE.replace("x + x", "2 * x").encode())
-    done = offline.json("create", "mine", "demo")
-    assert (done.status, done.json["left"], done.json["originals"]) == (0, left, ["pip cache"])
+    assert (done.status, done.json["removed"], done.json["originals"]) == (0, ["demo/util.py"], ["pip cache"])
+    assert offline("revert", "mine").status == 0
+    assert offline.pristine()
 
 
 def test_the_cache_is_only_read(offline: Bench) -> None:

@@ -24,6 +24,7 @@ WANTED = frozenset({"alpha", "beta", "gamma"})
 TAG_NAME, TAG = "user.patchkit", b"kept"
 EVERY_THIRD, PER_FOLDER = 3, 40
 ADDED = {"gamma": "demo/new/deep/extra.py", "zeta": "demo/old/gone.py"}
+TAKEN, TAKEN_DATA, TAKEN_BY = "demo/part0/taken.py", b"TAKEN = 1\n", "gamma"
 
 
 class Node(NamedTuple):
@@ -82,6 +83,8 @@ class Case(NamedTuple):
                 MTIME if pristine else None,
                 TAG if index == 2 and self.tagged else None,
             )
+        if TAKEN_BY not in names:
+            found[TAKEN] = Node(TAKEN_DATA, 0o604, None, MTIME)
         for name, path in ADDED.items():
             if name in names:
                 found[path] = Node(added(name), 0o644, None, None)
@@ -141,10 +144,13 @@ def takes_tags(root: Path) -> bool:
 
 
 def build(root: Path, files: int) -> Case:
-    """A distribution of ``files`` modules (at least 6): CRLF, modes, a link, a hard-linked twin, bytecode."""
+    """A distribution of ``files`` modules (at least 6): CRLF, modes, a link, a hard-linked twin, bytecode.
+
+    One more module is there to be taken away by a patch.
+    """
     case = Case(root, root / "site-packages", files, takes_tags(root))
     sources = {case.key(index): content(index, frozenset()) for index in range(files)}
-    make_dist(case.site, "demo", "1.0", {"demo/__init__.py": "", **sources})
+    make_dist(case.site, "demo", "1.0", {"demo/__init__.py": "", TAKEN: TAKEN_DATA, **sources})
     (root / "cache").mkdir()
     linked = case.site / case.key(3)
     linked.rename(root / "cache" / "m3.py")
@@ -173,7 +179,8 @@ def build(root: Path, files: int) -> Case:
     bodies = {
         "alpha": f'[[edit]]\nfile = {every}\nfind = "return x + x"\nreplace = "return 2 * x"\n',
         "beta": f'[[edit]]\nfile = {third}\nscope = "name"\nmatch = "return $X"\nreplace = "return $X.upper()"\n',
-        "gamma": f'[[edit]]\nfile = {first}\nfind = "VALUE = 1\\n"\nreplace = "VALUE = 10\\n"\n{add["gamma"]}',
+        "gamma": f'[[edit]]\nfile = {first}\nfind = "VALUE = 1\\n"\nreplace = "VALUE = 10\\n"\n{add["gamma"]}'
+        f'[[remove]]\nfile = "{TAKEN}"\n',
         "zeta": f"[[edit]]\nfile = {second}\nfind = 'OTHER = \"none\"'\nreplace = 'OTHER = \"zeta\"'\n{add['zeta']}",
     }
     for name, body in bodies.items():
@@ -227,9 +234,12 @@ def applied_by_ledger(case: Case) -> frozenset[str]:
         return frozenset()
     ledger = json.loads(path.read_bytes())
     for key, entry in ledger["files"].items():
-        data = (case.site / key).read_bytes()
-        assert hashlib.sha256(data).hexdigest() == entry["after"]["sha256"], f"{key}: not what the ledger says"
-        for sha256 in {entry["after"]["sha256"], (entry["pristine"] or entry["after"])["sha256"]}:
+        if entry["after"] is None:
+            assert not (case.site / key).exists(), f"{key}: not taken away, as the ledger says"
+        else:
+            data = (case.site / key).read_bytes()
+            assert hashlib.sha256(data).hexdigest() == entry["after"]["sha256"], f"{key}: not what the ledger says"
+        for sha256 in {content["sha256"] for content in (entry["after"], entry["pristine"]) if content is not None}:
             blob = (case.site / ".patchkit" / "blobs" / sha256).read_bytes()
             assert hashlib.sha256(blob).hexdigest() == sha256, f"blob {sha256}: other bytes"
     return frozenset(patch["name"] for patch in ledger["patches"])

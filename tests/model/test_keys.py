@@ -28,6 +28,7 @@ def test_tables() -> None:
         "precondition",
         "postcondition",
         "add",
+        "remove",
         "upstreamed",
     ]
     assert list(TABLES["edit"].keys) == [
@@ -63,6 +64,7 @@ def test_sub_tables_exist() -> None:
         ("target", model.Target, {}),
         ("edit.example", model.Example, {}),
         ("add", model.Add, {}),
+        ("remove", model.Remove, {"file": "files"}),
         ("precondition", model.Condition, {"count": "at_least"}),
         ("edit", model.Edit, {"file": "files", "example": "examples", "add_import": "imports"}),
         (
@@ -74,6 +76,7 @@ def test_sub_tables_exist() -> None:
                 "precondition": "preconditions",
                 "postcondition": "postconditions",
                 "add": "adds",
+                "remove": "removes",
             },
         ),
     ],

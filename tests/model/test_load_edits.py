@@ -369,3 +369,34 @@ def test_a_file_added_differently_for_different_versions() -> None:
         "[[add]]\nfile = 'a.py'\ncontent = '2'\nversions = '>=2'\n"
     )
     assert [add.content for add in load(body).adds] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("", '10: remove 1: required key "file" is missing'),
+        ("file = []", "11: remove 1: file: must not be empty"),
+        ("file = 1", "11: remove 1: file: expected a string or an array of strings, found an integer"),
+        ("file = ['a.py', 'a.py']", '11: remove 1: file: item 2: "a.py" is there already, as item 1'),
+        ("file = '../a.py'", '11: remove 1: file: "../a.py" leads out of the distribution (..)'),
+        ("file = 'a.py'\ncontent = ''", '12: remove 1: unknown key "content": it belongs in [[add]]'),
+        ("file = 'a.py'\nversions = 'x'",
+         '12: remove 1: versions: "x" is not a PEP 440 version specifier such as ">=0.23,<0.30"'),
+        ("file = 'good.py'", '11: remove 1: file: "good.py" is edited by edit 1'),
+        ("file = ['b.py', 'a.py']\n[[add]]\nfile = 'a.py'\ncontent = ''",
+         '11: remove 1: file: "a.py" is added by add 1'),
+        ("file = 'a.py'\n[[remove]]\nfile = ['b.py', 'a.py']",
+         '13: remove 2: file: "a.py" is taken away by remove 1 already'),
+    ],
+)  # fmt: skip
+def test_one_problem_of_a_remove(body: str, expected: str) -> None:
+    assert lines(f"{GOOD}[[remove]]\n{body}\n") == [expected]
+
+
+def test_a_file_edited_in_some_versions_and_taken_away_in_others() -> None:
+    found = load(GOOD.replace("find", "versions = '<2'\nfind") + "[[remove]]\nfile = 'good.py'\nversions = '>=2'\n")
+    assert [(remove.index, remove.files, remove.versions) for remove in found.removes] == [(1, ("good.py",), ">=2")]
+
+
+def test_a_patch_that_only_takes_files_away() -> None:
+    assert load("[[remove]]\nfile = ['a.py', 'b.json']\n").removes[0].files == ("a.py", "b.json")

@@ -151,8 +151,8 @@ def test_without_a_path() -> None:
             "4: target: expected a table, found an array of tables: write [target], not [[target]]",
         ),
         (TOP + EDIT, ' required key "target" is missing'),
-        (TOP + TARGET, " the patch does nothing: it has no [[edit]] and no [[add]]"),
-        (TOP + "edit = []\n" + TARGET, " the patch does nothing: it has no [[edit]] and no [[add]]"),
+        (TOP + TARGET, " the patch does nothing: it has no [[edit]], no [[add]] and no [[remove]]"),
+        (TOP + "edit = []\n" + TARGET, " the patch does nothing: it has no [[edit]], no [[add]] and no [[remove]]"),
         (TOP + "edit = [1]\n" + TARGET, "4: edit: expected an array of tables, found an array"),
         (
             TOP + TARGET + EDIT.replace("[[edit]]", "[edit]"),

@@ -57,6 +57,21 @@ def test_without_a_pip_of_its_own_the_one_on_the_path_serves(
     assert list((tmp_path / "temp").iterdir()) == []
 
 
+@needs_pip
+def test_a_file_that_is_taken_away(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_wheel(tmp_path / "index", "demo", "1.0", {"demo/__init__.py": "", "demo/core.py": CORE, "demo/old.py": ""})
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    patch = bench.patch("gone", f'{DOUBLE}[[remove]]\nfile = "demo/old.py"\n')
+
+    from patchkit.model.load import load_patch
+
+    steps: list[trial.Step] = []
+    done = run_trial(load_patch(str(patch)), progress=lambda text: None, report=steps.append)
+    assert done.proof.differing == ()
+    assert "1 place in 1 file, found as often as the patch says; 1 file taken away" in [one.result for one in steps]
+
+
 def _without_pip(python: str, tmp_path: Path) -> str:
     """An interpreter that makes environments and knows no pip."""
     script = tmp_path / "python"

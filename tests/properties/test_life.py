@@ -56,7 +56,7 @@ def specs(draw: st.DrawFn) -> list[Spec]:
         extras = [draw(st.integers(0, 2)) == 0 for _ in range(2)]
         probe, notes = number == 1 and draw(st.booleans()), number == 2 and draw(st.booleans())
         add = extras[1] or not (rules or extras[0] or probe or notes)
-        out.append(Spec(f"p{number}", tuple(rules), extras[0], add, probe, notes))
+        out.append(Spec(f"p{number}", tuple(rules), extras[0], add, probe, notes, take=draw(st.integers(0, 2)) == 0))
     if draw(st.booleans()):
         out.append(Spec("top", (), on_top=True))
     return out
@@ -83,7 +83,9 @@ class Life(RuleBasedStateMachine):
         world = self.world
         path = world.root / "only.toml"
         path.write_text(
-            world.document(spec._replace(rules=(), imports=False, add=False), 0).replace(f'"{spec.name}"', '"only"')
+            world.document(spec._replace(rules=(), imports=False, add=False, take=False), 0).replace(
+                f'"{spec.name}"', '"only"'
+            )
         )
         ((after,),) = [
             [file.after for file in patch.files] for patch in patchkit.plan(str(path), site=self.site).patches
@@ -329,6 +331,9 @@ class Life(RuleBasedStateMachine):
                 stat = (world.home / path).stat()
                 assert stat.st_mtime_ns == MTIME + number, path
                 assert path != CORE or stat.st_mode & 0o777 == 0o640
+        for name in world.specs:
+            stat = (world.home / world.spare(name)).stat()
+            assert (stat.st_mtime_ns, stat.st_mode & 0o777) == (MTIME, 0o604)
         if not any(world.hand.values()):
             assert world.record_holds()
 

@@ -37,7 +37,7 @@ def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 def world_of(shapes: dict[str, Shape], specs: list[Spec]) -> Iterator[tuple[World, Site]]:
     """A world without probes, whose text this model does not know, and with no patch that needs another."""
     plain = [spec._replace(probe=False) for spec in specs if not spec.on_top]
-    plain = [spec if spec.files or spec.add else spec._replace(add=True) for spec in plain]
+    plain = [spec if spec.files or spec.add or spec.take else spec._replace(add=True) for spec in plain]
     made = World(shapes, plain)
     try:
         yield made, resolve(None, str(made.home), {})
@@ -145,7 +145,7 @@ def test_the_order_of_tables_and_keys_does_not_matter(
 
 EVERYTHING = [
     Spec("p0", (Rule("text", 0, (CORE,)), Rule("wrap", 1, (CORE, UTIL)), Rule("twice", 2, (UTIL,))), imports=True),
-    Spec("p1", (Rule("syntax", 3, (CORE, UTIL)), Rule("delete", 4, (CORE,))), probe=True, add=True),
+    Spec("p1", (Rule("syntax", 3, (CORE, UTIL)), Rule("delete", 4, (CORE,))), probe=True, add=True, take=True),
     Spec("p2", (Rule("after", 5, (UTIL,)), Rule("versions", 6, (CORE,))), imports=True, notes=True),
     Spec("top", (), on_top=True),
 ]
@@ -218,7 +218,7 @@ def test_the_diff_of_a_plan_makes_its_bytes(shapes: dict[str, Shape], specs: lis
         for file in patchkit.plan(*paths(world, list(world.specs)), site=site).files:
             text = unified(file.path, file.before, file.after, exact=True)
             assert file.before != file.after
-            assert patched(file.before, text.encode("utf-8", "surrogateescape")) == file.after
+            assert patched(file.before, text.encode("utf-8", "surrogateescape")) == (file.after or b"")
 
 
 def test_git_reads_the_diff_that_is_printed(tmp_path: Path) -> None:
@@ -239,5 +239,6 @@ def test_git_reads_the_diff_that_is_printed(tmp_path: Path) -> None:
         patchkit.apply(*paths(world, list(world.specs)), site=site)
         for path, data in world.found().items():
             assert (tmp_path / path).read_bytes() == data, path
+        assert not (tmp_path / world.spare("p1")).exists()
     finally:
         world.close()

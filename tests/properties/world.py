@@ -71,6 +71,7 @@ class Spec(NamedTuple):
     probe: bool = False
     notes: bool = False
     on_top: bool = False
+    take: bool = False
 
     @property
     def files(self) -> set[str]:
@@ -138,7 +139,12 @@ class World:
         out = {"demo/__init__.py": b""}
         for path in FILES:
             out[path] = self.encode(path, lines_of(path, self.shapes[path], version, self.cells))
-        return out
+        return out | {self.spare(name): f"# {version}, for {name}\n".encode() for name in self.specs}
+
+    @staticmethod
+    def spare(name: str) -> str:
+        """A file of the release that nobody changes, and that the patch may take away."""
+        return f"demo/spare_{name}.py"
 
     def encode(self, path: str, lines: Sequence[Line]) -> bytes:
         text = "".join(line.text + line.ending for line in lines)
@@ -150,15 +156,18 @@ class World:
         """As pip does: the release's files anew; what nobody installed stays."""
         for info in self.home.glob("demo-*.dist-info"):
             shutil.rmtree(info)
-        for path in (*FILES, "demo/__init__.py"):
+        for path in self.pristine(version):
             with contextlib.suppress(FileNotFoundError):
                 (self.home / path).unlink()
         make_dist(self.home, "demo", version, self.pristine(version))
         os.chmod(self.home / CORE, 0o640)
         for number, path in enumerate(FILES):
             os.utime(self.home / path, ns=(MTIME + number, MTIME + number))
+        for name in self.specs:
+            os.utime(self.home / self.spare(name), ns=(MTIME, MTIME))
+            os.chmod(self.home / self.spare(name), 0o604)
         self.version = version
-        self.lost = {name for name in self.on if self.specs[name].files}
+        self.lost = {name for name in self.on if self.specs[name].files or self.specs[name].take}
         self.hand = {file: {} for file in FILES}
 
     def edit_by_hand(self, path: str, number: int, text: str) -> None:
@@ -197,6 +206,8 @@ class World:
             out.append(f'[[edit]]\nfile = "{CORE}"\nfind = "extra_0 = 0"\nreplace = "extra_0 = \'{word}\'"')
         if spec.add:
             out.append(f'[[add]]\nfile = "demo/{spec.name}_new.py"\ncontent = "new = \'{word}\'\\r\\n"')
+        if spec.take:
+            out.append(f'[[remove]]\nfile = "{self.spare(spec.name)}"')
         return "\n".join(out) + "\n"
 
     def tables(self, rule: Rule, word: str) -> list[str]:
@@ -241,6 +252,9 @@ class World:
         out = self.pristine(self.version)
         for path in FILES:
             out[path] = self.encode(path, self.lines(path, on))
+        for name in on:
+            if self.specs[name].take:
+                del out[self.spare(name)]
         for name in self.on:
             if self.specs[name].add:
                 out[f"demo/{name}_new.py"] = f"new = '{WORDS[self.on[name]]}'\r\n".encode()

@@ -45,7 +45,7 @@ def installed(site: Path, paths: dict[str, bytes]) -> dict[str, bytes]:
 def test_one_release_as_a_patch_of_the_one_before(
     first: str, second: str, wheel: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
-    """Every changed and new file of the next release: created, applied, exported to git, reverted."""
+    """Every changed, new and deleted file of the next release: created, applied, exported to git, reverted."""
     site = site_of(wheel(NAME, first), tmp_path / "site-packages")
     patches = tmp_path / "patches"
     patches.mkdir()
@@ -53,23 +53,27 @@ def test_one_release_as_a_patch_of_the_one_before(
     copy = tmp_path / "copy"
     assert patchkit(site, patches, "edit", NAME, str(copy)).status == 0
     assert installed(copy, before) == before
-    # An empty file has no anchor, and a patch cannot remove one.
+    # An empty file has no anchor.
     wanted = {path: data for path, data in after.items() if before.get(path) != data and before.get(path) != b""}
     assert len(wanted) > 40
     for path, data in wanted.items():
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
         (copy / path).write_bytes(data)
+    gone = {path: data for path, data in before.items() if path not in after}
+    for path in gone:
+        (copy / path).unlink()
     made = patchkit(site, patches, "create", "next", NAME, "--from", str(copy))
     assert made.status == 0, made.answer["error"]
+    assert made.answer["removed"] == sorted(gone)
     assert patchkit(site, patches, "apply", "next").status == 0
-    assert installed(site, wanted) == wanted
+    assert installed(site, wanted | gone) == wanted
     assert patchkit(site, patches, "export", "next", "--output", str(tmp_path / "next.diff")).status == 0
     assert patchkit(site, patches, "revert", "next").status == 0
     assert record_mismatches(site) == []
-    assert installed(site, after) == {path: data for path, data in before.items() if path in after}
+    assert installed(site, before | after) == before
     plain = site_of(wheel(NAME, first), tmp_path / "plain")
     subprocess.run(["git", "apply", "--whitespace=nowarn", str(tmp_path / "next.diff")], cwd=plain, check=True)
-    assert installed(plain, wanted) == wanted
+    assert installed(plain, wanted | gone) == wanted
 
 
 def test_a_diff_made_for_one_release_on_another(wheel: Callable[[str, str], Path], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 from machine import TWICE, Machine, Tools, make_tools
 from released import record_mismatches
-from support.bench import CORE
+from support.bench import CORE, UTIL
 from support.interpreters import find_python
 
 pytestmark = pytest.mark.real
@@ -194,17 +194,24 @@ def says_upstreamed(machine: Machine) -> None:
     machine.patch(TEXT, target='[[upstreamed]]\nversions = ">=2"\n')
 
 
+def made(data: bytes) -> Callable[[Machine], None]:
+    return lambda machine: bool((machine.site / "demo/util.py").write_bytes(data)) and None
+
+
 def off_the_list(machine: Machine) -> None:
     machine.project()
 
 
 ADDED = {"double": TEXT + ADD}
 FORCED = {"double": SYNTAX}
+TAKING = {"double": TEXT + '[[remove]]\nfile = "demo/util.py"\n'}
 CASES = {
     "pip: `--force-reinstall`": Case(again),
     "uv: `--reinstall`": Case(again),
     "pip: an upgrade that the patch fits": Case(installs("1.1")),
     "uv: an upgrade that the patch fits": Case(installs("1.1"), patches=ADDED),
+    "pip: an upgrade, under a patch that took a file away": Case(installs("1.1"), patches=TAKING),
+    "uv: `--reinstall`, under a patch that took a file away": Case(again, patches=TAKING),
     "uv: a downgrade": Case(installs("1.0"), start="1.1"),
     "pip: uninstalled and installed again": Case(uninstalled_and_back, patches=ADDED),
     "pip: another build of the same version": Case(another_build),
@@ -239,6 +246,8 @@ CASES = {
     "the patched file is gone": Case(removes("demo/core.py")),
     "the file that the patch added is gone": Case(removes("demo/extra.py"), patches=ADDED),
     "the file that the patch added was edited": Case(edits(lambda data: b"E = 2\n", "demo/extra.py"), patches=ADDED),
+    "the file that the patch took away is there again": Case(made(UTIL.encode()), patches=TAKING),
+    "a file with other content is where the patch took one away": Case(made(b"MINE = 1\n"), patches=TAKING),
     "touched: another time alone": Case(lambda machine: os.utime(machine.core, (1, 1))),
     "other permission bits": Case(lambda machine: machine.core.chmod(0o640)),
     "a link in place of the file, to the same bytes": Case(linked),
@@ -251,6 +260,8 @@ CASES = {
     ),
     "`.patchkit` deleted, under a syntax edit": Case(removes(".patchkit"), patches=FORCED),
     "`ledger.json` deleted, under a syntax edit": Case(removes(".patchkit/ledger.json"), patches=FORCED),
+    "`.patchkit` deleted, under a patch that took a file away": Case(removes(".patchkit"), patches=TAKING),
+    "`ledger.json` deleted, under a patch that took a file": Case(removes(".patchkit/ledger.json"), patches=TAKING),
     "the kept copies (`blobs`) deleted": Case(removes(".patchkit/blobs"), patches=ADDED),
     "the log and the lock deleted": Case(removes(".patchkit/log.jsonl", ".patchkit/lock")),
     "the ledger cut off": Case(ledger(lambda data: data[: len(data) // 2])),

@@ -13,6 +13,9 @@ from patchkit.cli.output import Output
 from patchkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from patchkit.author.create import Created
     from patchkit.model.patch import Patch
 
 
@@ -64,7 +67,8 @@ def run_create(arguments: Namespace) -> int:
         progress=output.status,
     )
     text = made.patch.data.decode("utf-8")
-    edits, files = len(made.patch.edits), len(made.gathered.changed) + len(made.gathered.added)
+    gathered = made.gathered
+    edits, files = len(made.patch.edits), len(gathered.changed) + len(gathered.added) + len(gathered.removed)
     if made.path is None:
         output.line(text.rstrip("\n"))
     else:
@@ -73,6 +77,8 @@ def run_create(arguments: Namespace) -> int:
             output.line(f"  {change.path}")
         for path, _ in made.gathered.added:
             output.line(f"  {path}  (new file)")
+        for path, _ in gathered.removed:
+            output.line(f"  {path}  (gone, taken away by the patch)")
         of_them = ", of the files in it" if made.left else ""
         output.line(f"proved: the pristine files with the patch are, byte for byte, the edited ones{of_them}")
         if made.recorded:
@@ -80,6 +86,8 @@ def run_create(arguments: Namespace) -> int:
         else:
             output.line(_next(arguments, f"patchkit apply {_typed(made.path)}"))
     _tell_places(output, made.originals)
+    if gathered.removed:
+        output.note(told(arguments, _gone_note([path for path, _ in gathered.removed], made)))
     for path, reason in made.left:
         output.note(f"left out: {path} {reason}")
     for pattern in made.idle:
@@ -96,6 +104,7 @@ def run_create(arguments: Namespace) -> int:
         recorded=made.recorded,
         edits=edits,
         files=files,
+        removed=[path for path, _ in gathered.removed],
         left=_left_json(made.left),
         lost=list(made.lost),
         notes=list(made.notes),
@@ -104,6 +113,17 @@ def run_create(arguments: Namespace) -> int:
         schema_path=_schema_path(made.path, made.patch.data),
     )
     return 0
+
+
+def _gone_note(paths: Sequence[str], made: Created) -> str:
+    """What is to be said of files that nobody may have meant to delete."""
+    what, them = (paths[0], "it") if len(paths) == 1 else (f"{len(paths)} files", "them")
+    be = "is" if len(paths) == 1 else "are"
+    way = f"`patchkit revert {made.patch.name}` brings {them} back" if made.recorded else f"install {them} again"
+    return (
+        f"{what} {be} gone, and the patch takes {them} away: where nobody meant that, {way}; "
+        "--only makes a patch of other files alone"
+    )
 
 
 def configure_edit(parser: ArgumentParser) -> None:
@@ -231,13 +251,16 @@ def run_import(arguments: Namespace) -> int:
         progress=output.status,
     )
     text = made.patch.data.decode("utf-8")
-    files = sorted({path for edit in made.patch.edits for path in edit.files} | {add.file for add in made.patch.adds})
+    removed = {path for remove in made.patch.removes for path in remove.files}
+    added = {add.file for add in made.patch.adds}
+    files = sorted({path for edit in made.patch.edits for path in edit.files} | added | removed)
     if made.path is None:
         output.line(text.rstrip("\n"))
     else:
         output.line(f"{output.paint('created', 'green')} {output.paint(shown(made.path), 'bold')}: {_size(made.patch)}")
         for path in files:
-            output.line(f"  {path}")
+            what = "  (new file)" if path in added else "  (taken away)" if path in removed else ""
+            output.line(f"  {path}{what}")
         many = made.hunks != 1
         output.line(f"{f'each of {made.hunks} hunks' if many else 'the one hunk'} in it has its one place")
         output.line(_next(arguments, f"patchkit apply {_typed(made.path)} --dry-run --diff"))
@@ -253,6 +276,7 @@ def run_import(arguments: Namespace) -> int:
         folder=None,
         edits=len(made.patch.edits),
         files=files,
+        removed=sorted(removed),
         hunks=made.hunks,
         unplaced=[],
         left=_left_json(made.left),
@@ -282,11 +306,12 @@ def _import_into(arguments: Namespace) -> int:
         notice=output.note,
         progress=output.status,
     )
-    files = sorted([change.path for change in laid.gathered.changed] + [path for path, _ in laid.gathered.added])
+    files = sorted(laid.gathered.paths)
+    removed = sorted(path for path, _ in laid.gathered.removed)
     what = f"{copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
     output.line(f"{shown(copy.folder)}: {what}")
     for path in files:
-        output.line(f"  {path}")
+        output.line(f"  {path}" + ("  (taken away)" if path in removed else ""))
     failing = laid.total - laid.hunks
     if laid.problems:
         output.line(
@@ -317,6 +342,7 @@ def _import_into(arguments: Namespace) -> int:
         folder=copy.folder,
         edits=0,
         files=files,
+        removed=removed,
         hunks=laid.hunks,
         unplaced=[problem.json for problem in laid.problems],
         left=_left_json([*laid.gathered.left, *copy.left]),
@@ -408,10 +434,14 @@ def _same(one: str, other: str) -> bool:
 
 
 def _size(patch: Patch) -> str:
-    what = f"{len(patch.edits)} edit{'s' if len(patch.edits) != 1 else ''}"
-    if patch.adds:
-        what += f" and {len(patch.adds)} new file{'s' if len(patch.adds) != 1 else ''}"
-    return what
+    gone = sum(len(remove.files) for remove in patch.removes)
+    counts = [
+        (len(patch.edits), "edit", "edits"),
+        (len(patch.adds), "new file", "new files"),
+        (gone, "file taken away", "files taken away"),
+    ]
+    words = [f"{number} {one if number == 1 else many}" for number, one, many in counts if number]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def shown(path: str) -> str:

@@ -136,7 +136,7 @@ def _report(arguments: Namespace, outcome: Outcome, site: Site) -> int:
         reason = f": {told(arguments, patch.reason)}" if patch.reason else ""
         output.line(f"{output.paint(word, style)} {output.paint(patch.name, 'bold')}{target}{where}{reason}")
         if patch.action != "unchanged":
-            _print_files(output, patch.files)
+            _print_files(output, patch.files, "new file" if patch.action != "reverted" else "brought back")
     if not outcome.patches:
         output.line("nothing to do: no patch is wanted and none is applied")
     for note in outcome.notes:
@@ -155,11 +155,12 @@ def _report(arguments: Namespace, outcome: Outcome, site: Site) -> int:
     return 0
 
 
-def _print_files(output: Output, files: Sequence[FileResult]) -> None:
+def _print_files(output: Output, files: Sequence[FileResult], born: str) -> None:
+    """The files of a patch; ``born`` says what became of one that was not there before."""
     for file in files[:_MOST]:
         lines = sorted({match.line for edit in file.edits for match in edit.matches})
         at = f":{','.join(map(str, lines))}" if lines else ""
-        new = "  (removed)" if file.after_sha256 is None else "  (new file)" if file.before_sha256 is None else ""
+        new = "  (removed)" if file.after_sha256 is None else f"  ({born})" if file.before_sha256 is None else ""
         output.line(f"  {file.path}{at}{new}")
     if len(files) > _MOST:
         more = len(files) - _MOST
