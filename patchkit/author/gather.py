@@ -39,6 +39,7 @@ WRITTEN = "is gone, and {names} writes it: what another patch writes cannot be t
 BACK = "is there again, with other content, though {names} takes it away"
 NOT_PLAIN = "is a new file with NUL bytes or carriage returns, which a patch file cannot hold"
 NOT_ASKED = "is left out, as asked"
+NO_FILE = "is something else than a file, which a patch cannot take away"
 LINK = "is a link, which a patch file cannot hold"
 LED_AWAY = "is, or lies behind, a link that leads elsewhere: what is there is no file of this distribution"
 TOO_LARGE = f"is larger than {LARGEST_FILE >> 20} MiB, which no source file is"
@@ -130,10 +131,10 @@ def in_site(
         entry = workspace.entry_in_force(key)
         if entry is None:
             if not os.path.isfile(absolute):
-                if os.path.isdir(os.path.dirname(absolute)) or choice.names(path):
-                    _gone(found, path, originals, choice)
-                else:
+                if not os.path.isdir(os.path.dirname(absolute)) and not choice.names(path):
                     _note_folder(found, distribution, path)
+                elif not _hidden(found, path, absolute, away=leads_away(workspace.site, absolute)):
+                    _gone(found, path, originals, choice)
             elif _differs(absolute, path, originals):
                 away = leads_away(workspace.site, absolute)
                 _compare(found, path, absolute, originals, choice, away=away)
@@ -255,6 +256,14 @@ def _gone(
     found.removed.append((path, before))
 
 
+def _hidden(found: Gathered, path: str, absolute: str, *, away: bool) -> bool:
+    """Whether something else than a file is where a listed one was, or is on the way to it: then none is gone."""
+    if away or os.path.lexists(absolute):
+        found.left.append((path, LED_AWAY if away else NO_FILE))
+        return True
+    return False
+
+
 def _steps(workspace: Workspace, path: str, key: str, written: bytes) -> list[bytes | None]:
     """What a file holds before the first patch on it, and after each; None where there was no file."""
     original, layers = workspace.original(key), workspace.ledger.files[key].layers
@@ -329,7 +338,9 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
             hashed = entry is not None and entry.digest is not None  # then the copy had it, be it in the site or not
             installed = os.path.isfile(os.path.join(distribution.base, *path.split("/")))
             if installed or (hashed and os.path.isdir(os.path.dirname(absolute))):
-                _gone(found, path, originals, choice)
+                away = not os.path.realpath(absolute).startswith(inside)
+                if not _hidden(found, path, absolute, away=away):
+                    _gone(found, path, originals, choice)
         elif _differs(absolute, path, originals):
             away = not os.path.realpath(absolute).startswith(inside)
             _compare(found, path, absolute, originals, choice, away=away)

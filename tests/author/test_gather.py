@@ -129,7 +129,7 @@ def test_what_is_no_file_is_not_read(bench: Bench) -> None:
     os.mkfifo(bench.site / "demo" / "pipe.py")
     (bench.site / "demo" / "util.py").unlink()
     os.mkfifo(bench.site / "demo" / "util.py")
-    assert left(bench) == {"demo/util.py": gather.GONE}
+    assert left(bench) == {"demo/util.py": gather.NO_FILE}
 
 
 def test_a_folder_that_is_gone_is_named_once(bench: Bench) -> None:
@@ -138,7 +138,19 @@ def test_a_folder_that_is_gone_is_named_once(bench: Bench) -> None:
     keep_wheel(bench.root / "cache", "demo", "1.0", files)
     bench.write("demo/core.py", EDITED)
     shutil.rmtree(bench.site / "demo" / "sub")
-    assert left(bench) == {"demo/sub/": gather.GONE}
+    assert left(bench) == {"demo/sub/": gather.GONE_FOLDER}
+
+
+def test_files_of_a_folder_that_is_gone_are_taken_away_as_asked(bench: Bench) -> None:
+    files = {**DEMO, "demo/sub/a.py": "A = 1\n", "demo/sub/deep/b.py": "B = 1\n"}
+    bench.install("1.0", files)
+    keep_wheel(bench.root / "cache", "demo", "1.0", files)
+    shutil.rmtree(bench.site / "demo" / "sub")
+    assert bench("create", "mine", "demo", "--only", "demo/sub/*").status == 0
+    assert bench.json("check").json["patches"][0]["state"] == "applied"
+    assert bench("revert", "mine").status == 0
+    assert bench.read("demo/sub/a.py") == b"A = 1\n"
+    assert bench.read("demo/sub/deep/b.py") == b"B = 1\n"
 
 
 def test_line_breaks_of_a_new_file(bench: Bench) -> None:
