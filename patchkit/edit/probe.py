@@ -37,7 +37,7 @@ def probe_splices(outline: Outline, scope: str, patch: str, edit: int, text: str
         )
     call = f"{helper_name(patch, edit)}()"
     place = place_at(outline, head_end(outline.tree), own_line=True)
-    helper = helper_source(patch, edit, wanted, text)
+    helper = helper_source(patch, edit, outline.source.path, wanted, text)
     splices = [Splice(place.position, place.position, f"{place.lead}{helper}\n\n", edit)]
     splices += [_call_splice(outline, node, call, edit) for node in functions]
     return sorted(splices)

@@ -4,9 +4,12 @@ import ast
 import asyncio
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,10 @@ from patchkit.edit.outline import Outline
 from patchkit.edit.probe import probe_splices
 from patchkit.edit.source import Source
 from patchkit.errors import PlanError
-from patchkit.runtime.probe import helper_name, helper_source
+from patchkit.runtime.probe import RANKS, helper_name, helper_source
 
 CALL = "_patchkit_probe_my_patch_2()"
-HELPER = helper_source("my-patch", 2, "f", "seen")
+HELPER = helper_source("my-patch", 2, "a.py", "f", "seen")
 
 
 def probed(text: str, scope: str = "f", said: str = "seen") -> str:
@@ -33,7 +36,7 @@ def probed(text: str, scope: str = "f", said: str = "seen") -> str:
 def body(text: str, scope: str = "f") -> str:
     """The instrumented text without the helper."""
     after = probed(text, scope).replace("\r\n", "\n")
-    helper = helper_source("my-patch", 2, scope, "seen") + "\n\n"
+    helper = helper_source("my-patch", 2, "a.py", scope, "seen") + "\n\n"
     assert after.count(helper) == 1
     return after.replace(helper, "")
 
@@ -131,7 +134,8 @@ def run(text: str, **names: Any) -> dict[str, Any]:
 
 
 def line(pid: int | None = None, function: str = "f", said: str = "seen") -> str:
-    return f"[patchkit] probe patch=my-patch edit=2 function={function} pid={pid or os.getpid()} text={said}\n"
+    where = f"patch=my-patch edit=2 file=a.py function={function} pid={pid or os.getpid()} role=main"
+    return f"[patchkit] probe {where} text={said}\n"
 
 
 def test_it_reports_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,18 +160,42 @@ def test_generators_and_coroutines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "not" / "there yet"
     monkeypatch.setenv("PATCHKIT_PROBES", str(folder))
-    run(probed("def f(): return 1\n", said="ä\n%d {}"))["f"]()
+    for rank in RANKS:
+        monkeypatch.delenv(rank, raising=False)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setenv("RANK", "secret")  # no number: not kept
+    began = time.time()
+    module = run(probed("def f(): return 1\n", said="ä\n%d {}"))
     (path,) = folder.iterdir()
-    assert path.name == f"{os.getpid()}-my-patch-2.json"
+    assert re.fullmatch(rf"{os.getpid()}-[0-9a-f]+-my-patch-2\.json", path.name)
+    loaded = json.loads(path.read_text())
+    assert loaded["ran"] is None
+    assert capsys.readouterr().err == ""
+    middle = time.time()
+    module["f"]()
+    assert list(folder.iterdir()) == [path]
     report = json.loads(path.read_text())
-    assert report.pop("time") > 1e9
+    assert began <= report["loaded"] <= middle <= report["ran"] <= time.time()
+    assert {**loaded, "ran": report["ran"]} == report
+    del report["loaded"], report["ran"]
+    ticks, title = report.pop("ticks"), report.pop("title")
+    if sys.platform == "linux":
+        assert str(ticks) == Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        assert title == Path("/proc/self/comm").read_text().strip()
     assert report == {
         "schema": 1,
         "patch": "my-patch",
         "edit": 2,
+        "file": "a.py",
         "function": "f",
-        "pid": os.getpid(),
         "text": "ä\n%d {}",
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "role": "main",
+        "ranks": {"LOCAL_RANK": "3"},
+        "host": platform.node(),
+        "executable": sys.executable,
+        "python": platform.python_version(),
         "module": "mod",
     }
     assert capsys.readouterr().err == line(said="ä\\n%d {}")
@@ -182,7 +210,7 @@ def test_any_text_is_quoted(said: str, capsys: pytest.CaptureFixture[str]) -> No
     assert run(after)["f"]() == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert err.startswith("[patchkit] probe patch=my-patch edit=2 function=f pid=")
+    assert err.startswith("[patchkit] probe patch=my-patch edit=2 file=a.py function=f pid=")
     assert err.endswith(f" text={''.join(c if c.isprintable() else ascii(c)[1:-1] for c in said)}\n")
 
 

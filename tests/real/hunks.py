@@ -1,12 +1,15 @@
 """What the shipped patches must turn each release into, written by hand and without patchkit.
 
 Every hunk is (old, new, how often ``old`` stands in the file). The texts were derived from the releases' sources, not
-from the patch files.
+from the patch files. Only the text of a probe is patchkit's own (tests/edit/test_probe.py holds it); where it goes is
+written here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+from patchkit.runtime.probe import helper_source
 
 RUNNER = "tpu_inference/runner/tpu_runner.py"
 SAMPLING = "tpu_inference/layers/jax/sample/sampling.py"
@@ -190,6 +193,57 @@ _RETURN_OVERRIDE = """\
 """
 
 
+# The head of each file, behind its licence, and the first statement of each function that has a probe.
+_HEAD = """\
+# limitations under the License.
+
+"""
+_RUNNER_BODY = """\
+    ) -> ModelRunnerOutput | AsyncTPUModelRunnerOutput:
+        if padded_num_reqs is None:
+"""
+_SAMPLE_BODY = """\
+    # (B, vocab_size)
+    if tpu_sampling_metadata._cache_collision_dummy is not None:
+"""
+_WARMUP_BODY = """\
+        logger.info("Compiling sampling with different input shapes.")
+"""
+_KERNEL_BODY = '''\
+    Note the default block sizes are not necessarily optimal.
+    """
+    tpu_version = get_tpu_version()
+'''
+
+
+def _probe(patch: str, edit: int, file: str, function: str, text: str) -> tuple[str, str]:
+    """The helper with the blank lines behind it, and the line that calls it, unindented."""
+    call = f"_patchkit_probe_{patch}_{edit}()\n".replace("-", "_")
+    return helper_source(patch, edit, file, function, text) + "\n\n", call
+
+
+def _at_head(helper: str) -> Hunk:
+    return _HEAD, _HEAD + helper, 1
+
+
+def _runner_probe(patch: str, edit: int) -> list[Hunk]:
+    helper, call = _probe(patch, edit, RUNNER, "TPUModelRunner._sample_from_logits", "the runner samples")
+    first, second = _RUNNER_BODY.splitlines(keepends=True)
+    return [_at_head(helper), (_RUNNER_BODY, f"{first}        {call}{second}", 1)]
+
+
+def _sample_probe(patch: str, edit: int) -> list[Hunk]:
+    helper, call = _probe(patch, edit, SAMPLING, "sample", "sample() was traced")
+    note, test = _SAMPLE_BODY.splitlines(keepends=True)
+    return [_at_head(helper), (_SAMPLE_BODY, f"{note}    {call}{test}", 1)]
+
+
+def _warmup_probe(patch: str, edit: int) -> list[Hunk]:
+    name, text = "CompilationManager._precompile_sampling", "the warm-up of sample() runs"
+    helper, call = _probe(patch, edit, WARMUP, name, text)
+    return [_at_head(helper), (_WARMUP_BODY, f"        {call}{_WARMUP_BODY}", 1)]
+
+
 def _minor(version: str) -> int:
     return int(version.split(".")[1])
 
@@ -198,22 +252,33 @@ def _greedy(version: str) -> dict[str, list[Hunk]]:
     dummy = _DUMMY_POSITIONAL if _minor(version) <= 25 else _DUMMY_KEYWORD
     method = _METHOD.format(weights="state" if _minor(version) <= 21 else "state_leaves")
     return {
-        RUNNER: [(_FIRST, _FIRST_GREEDY, 1), (_SECOND, _SECOND_GREEDY, 1)],
-        SAMPLING: [(_SAMPLE, _SAMPLE_GREEDY, 1)],
-        WARMUP: [(dummy, _DUMMY_GREEDY, 1), (_BEFORE_METHOD, method + _BEFORE_METHOD, 1)],
+        RUNNER: [(_FIRST, _FIRST_GREEDY, 1), (_SECOND, _SECOND_GREEDY, 1), *_runner_probe("logits-greedy", 8)],
+        SAMPLING: [(_SAMPLE, _SAMPLE_GREEDY, 1), *_sample_probe("logits-greedy", 9)],
+        WARMUP: [
+            (dummy, _DUMMY_GREEDY, 1),
+            (_BEFORE_METHOD, method + _BEFORE_METHOD, 1),
+            *_warmup_probe("logits-greedy", 10),
+        ],
     }
 
 
 def _naive(version: str) -> dict[str, list[Hunk]]:
-    return {RUNNER: [(_FIRST, _FIRST_NAIVE, 1)], SAMPLING: [(_SAMPLE, _SAMPLE_NAIVE, 1)]}
+    name = "logits-greedy-naive"
+    return {
+        RUNNER: [(_FIRST, _FIRST_NAIVE, 1), *_runner_probe(name, 3)],
+        SAMPLING: [(_SAMPLE, _SAMPLE_NAIVE, 1), *_sample_probe(name, 4)],
+    }
 
 
 def _block_size(version: str) -> dict[str, list[Hunk]]:
+    helper, call = _probe("rpa-block-size", 4, KERNEL, "get_default_block_sizes", "the block sizes were asked for")
+    note, end, first = _KERNEL_BODY.splitlines(keepends=True)
     return {
         KERNEL: [
-            (_IMPORTS, _IMPORTS_OS, 1),
+            (_IMPORTS, _IMPORTS_OS.replace("import os\n", "import os\n" + helper), 1),
             (_BLOCK_SIZES, _BLOCK_SIZES_HELPER, 1),
             (_RETURN, _RETURN_OVERRIDE, 1),
+            (_KERNEL_BODY, f"{note}{end}    {call}{first}", 1),
         ]
     }
 

@@ -52,6 +52,15 @@ COMMANDS: dict[str, Command] = {
         "  patchkit diff\n  patchkit diff logits-greedy",
     ),
     "log": Command("inspect", "what was done to the site, and when", "  patchkit log -n 5"),
+    "live": Command(
+        "live",
+        "which applied patches a running or finished job really executed",
+        "  PATCHKIT_PROBES=probes python serve.py\n"
+        "  patchkit live --probes probes\n"
+        "  patchkit live logits-greedy --pid 4711 --wait 60",
+        "Tell which patches ran in a job, which were loaded and not executed, and which\n"
+        "neither, by what their `probe` edits reported. Exit 1 unless all ran.",
+    ),
     "new": Command("author", "write a patch file to start from", "  patchkit new my-fix requests"),
     "edit": Command(
         "author",
@@ -124,7 +133,7 @@ COMMANDS: dict[str, Command] = {
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("change", ("apply", "revert", "sync")),
-    ("look", ("check", "list", "show", "diff", "log")),
+    ("look", ("check", "list", "show", "diff", "log", "live")),
     ("write", ("new", "edit", "create", "import", "export", "port")),
     ("patch files", ("lint", "matrix", "schema")),
     ("help", ("try", "doctor")),
