@@ -24,7 +24,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 @pytest.fixture(autouse=True)
 def _own_surroundings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the developer's environment, cache or project."""
-    for name in ("PATCHKIT_PYTHON", "VIRTUAL_ENV", "PATCHKIT_DEBUG", "PYTHONPYCACHEPREFIX", "NO_COLOR"):
+    for name in (
+        *("PATCHKIT_PYTHON", "PATCHKIT_DEBUG", "PATCHKIT_PROBES", "VIRTUAL_ENV", "PYTHONPYCACHEPREFIX", "NO_COLOR"),
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATCHKIT_CACHE", str(tmp_path / "cache"))
     if request.node.get_closest_marker("real") is None:  # what those install may come out of pip's cache

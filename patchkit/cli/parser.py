@@ -68,6 +68,10 @@ def parse(argv: Sequence[str], output: Output) -> argparse.Namespace | None:
         from patchkit.cli.completion import complete
 
         complete(build_parser(None))
+    behind: Sequence[str] = ()
+    if name == "require" and "--" in argv:  # another program's: argparse is not to look at it
+        cut = list(argv).index("--")
+        argv, behind = argv[:cut], argv[cut + 1 :]
     try:
         arguments, rest = parser.parse_known_args(list(argv))
     except SystemExit as stop:  # argparse's own --help and --version
@@ -92,6 +96,7 @@ def parse(argv: Sequence[str], output: Output) -> argparse.Namespace | None:
         parser.print_help(sys.stderr)
         raise UsageError("no command given", hint="start with `patchkit try logits-greedy` or `patchkit list`")
     arguments.output = output
+    arguments.behind_dashes = list(behind)
     return arguments
 
 

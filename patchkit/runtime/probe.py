@@ -85,14 +85,18 @@ def {name}(  # patchkit: {patch}, edit {edit}
                 "executable": sys.executable,
                 "python": "%d.%d.%d" % sys.version_info[:3],
                 "module": __name__,
-                "loaded": _at.get("time"),
+                "loaded": _at.get("time", now),
                 "ran": None if _loading else now,
             }}
             path = os.path.join(folder, "%d-%x-{patch}-{edit}" % (pid, _own.int(_at.get("time", now) * 1e9)))
             os.makedirs(folder, exist_ok=True)
-            with io.open(path + ".tmp", "w", encoding="utf-8") as file:
-                json.dump(report, file)
-            os.replace(path + ".tmp", path + ".json")
+            try:
+                with io.open(path + ".tmp", "w", encoding="utf-8") as file:
+                    json.dump(report, file)
+                os.replace(path + ".tmp", path + ".json")
+            except _own.BaseException:
+                os.remove(path + ".tmp")
+                raise
     except _own.Exception as error:
         lost = " record=lost:" + _own.type(error).__name__
     try:

@@ -12,6 +12,7 @@ BUSY_SECONDS = 2.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from patchkit.errors import SiteError
@@ -22,16 +23,16 @@ def require(*names: str, site: Any = None) -> None:
 
     Applied means: the ledger has it, its distribution is still the one it was applied to, and every file has the bytes
     patchkit wrote. A patch that the installed release has made needless (recorded as upstreamed) counts as well.
-    Imports no parser and takes milliseconds, so it can stand first in a program. What the process imported *before* an
-    apply it cannot know.
+    Imports no parser and takes milliseconds, so it can stand first in a program.
 
     Args:
         names: Names of patches.
         site: None: the site-packages directories on ``sys.path``; else such a directory, an environment's root, or an
             object with a ``home`` (and ``paths``, each of which may have a ledger).
 
-    With ``site=None`` a distribution counts only where imports of this process reach it: not behind another install of
-    it that is earlier on ``sys.path`` (the user's site directory, say).
+    With ``site=None`` a patch counts only where imports of this process reach it: not behind another install of its
+    distribution that is earlier on ``sys.path`` (the user's site directory, say), not where another file is imported
+    instead of a patched one, and not where this process imported a module before it was patched (a notebook's kernel).
 
     Raises:
         UsageError: No name is given, which would let anything pass.
@@ -169,6 +170,14 @@ class _Installs:
                 return "shadowed", f"was applied to {distribution} in {home}, but imports take that in {directory}"
         return None
 
+    def not_in_force(self, home: str, keys: Iterable[str]) -> tuple[str, str] | None:
+        """``inert`` or ``outdated`` and its reason, where this process does not run the patched files."""
+        if not self._imported:
+            return None
+        from patchkit.runtime.imported import not_in_force
+
+        return not_in_force(home, keys)
+
     def _in(self, directory: str) -> dict[str, list[str]]:
         known = self._found.get(directory)
         if known is None:
@@ -216,9 +225,10 @@ def _judge(home: str, ledger: dict[str, Any], name: str, installs: _Installs) ->
         if entry["name"] == name:
             if not reader.installed(home, entry["info"]):
                 return _other_version(home, entry, "was applied to")
-            return installs.judge(home, entry["distribution"]) or _overall(
+            found = installs.judge(home, entry["distribution"]) or _overall(
                 reader.check_files(home, ledger, entry["files"])
             )
+            return (found[0] == "applied" and installs.not_in_force(home, entry["files"])) or found
     for entry in ledger["upstreamed"]:
         if entry["name"] == name:
             if reader.installed(home, entry["info"]):
@@ -263,7 +273,11 @@ def _not_applied(missing: list[dict[str, str]], homes: list[str], installs: _Ins
     states = {item["state"] for item in missing}
     names = " ".join(item["name"] for item in missing)
     option = f"--site {homes[0]} " if homes else ""
-    if states == {"shadowed"}:
+    if states == {"outdated"}:
+        hint = "restart the process; in a notebook: the kernel"
+    elif states == {"inert"}:
+        hint = "take away what is imported instead, or name its site with --site or --python, and apply there"
+    elif states == {"shadowed"}:
         hint = f"where imports take it from: patchkit --site {next(iter(installs.imported_from))} apply {names}"
     elif states <= {"absent", "lost", "partial"}:
         hint = f"patchkit {option}apply {names}"

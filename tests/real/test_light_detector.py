@@ -7,6 +7,7 @@ against a stand-in for the rest: see :mod:`light_detector`.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +21,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 BUCKETS = "8,16"
 STOCK, GREEDY, NAIVE = "stock", "logits-greedy", "logits-greedy-naive"
+PROBES = {STOCK: 0, GREEDY: 3, NAIVE: 2}
 GREEDY_PHASES = ("greedy", "greedy again", "greedy with logprobs")
 PHASES = (*GREEDY_PHASES, "sampling", "sampling with logprobs")
 FORBIDDEN = "JAX compilation occurred but was forbidden in this context."
@@ -47,11 +49,16 @@ def detect(
         script = Path(__file__).parent / "light_detector.py"
         done = subprocess.run(
             [jax_python, script, trees[arm], "--buckets", BUCKETS, *options],
+            env={**os.environ, "PATCHKIT_PROBES": str(trees[arm].parent / "probes")},
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stderr.splitlines() if line.startswith("[patchkit] probe ")]
+        assert len(lines) == len(set(lines)) == PROBES[arm]  # jitted and traced again and again, they report once
+        live = run(trees[arm], "live", "--probes", str(trees[arm].parent / "probes")) if PROBES[arm] else None
+        assert live is None or [patch["state"] for patch in live.answer["patches"]] == ["ran"]
         result = json.loads(done.stdout.splitlines()[-1])
         assert result["warm_up"]["sample"] > 0
         return dict(result)

@@ -107,7 +107,8 @@ def test_it_imports_no_parser_and_next_to_nothing(home: Path) -> None:
     assert not added & heavy
     assert added <= {
         "__future__", "_json", "zlib", "_sha256", "_sha2",
-        "patchkit", "patchkit.runtime", "patchkit.runtime.ledger", "patchkit.runtime.require",
+        "patchkit", "patchkit.runtime", "patchkit.runtime.imported", "patchkit.runtime.ledger",
+        "patchkit.runtime.require",
     }  # fmt: skip
 
 

@@ -61,6 +61,15 @@ COMMANDS: dict[str, Command] = {
         "Tell which patches ran in a job, which were loaded and not executed, and which\n"
         "neither, by what their `probe` edits reported. Exit 1 unless all ran.",
     ),
+    "require": Command(
+        "require",
+        "refuse to start a program unless its patches are in force",
+        "  patchkit require logits-greedy && exec python serve.py\n"
+        "  patchkit --python ~/vllm/bin/python require logits-greedy -- vllm serve MODEL",
+        "Exit 5 where one of the patches is lost, stale, modified or inert; else run the\n"
+        "command behind `--`, in the place of this process. For programs whose site does not\n"
+        "have patchkit; where it has: `patchkit.require`, from Python.",
+    ),
     "new": Command("author", "write a patch file to start from", "  patchkit new my-fix requests"),
     "edit": Command(
         "author",
@@ -133,7 +142,7 @@ COMMANDS: dict[str, Command] = {
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("change", ("apply", "revert", "sync")),
-    ("look", ("check", "list", "show", "diff", "log", "live")),
+    ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port")),
     ("patch files", ("lint", "matrix", "schema")),
     ("help", ("try", "doctor")),

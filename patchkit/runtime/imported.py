@@ -1,0 +1,155 @@
+"""What this process imports, or has imported, in the place of a patched file.
+
+Standard library only, Python 3.8 and later; imports nothing that is not loaded already, and no module of the site.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from patchkit.runtime.ledger import file_path, open_text, read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import CodeType
+    from typing import Any
+
+#: What ``importlib.machinery`` hands on, whose own import costs two modules more.
+_MACHINERY: Any = sys.modules["_frozen_importlib_external"]
+#: Seconds by which the start of a process, counted from the boot in whole seconds, may be wrong.
+CLOCK_SECONDS = 2.0
+_WRAPPERS = 16  # of one function, looked through
+
+
+def not_in_force(home: str, keys: Iterable[str]) -> tuple[str, str] | None:
+    """``inert`` or ``outdated`` and the reason, where this process does not get its modules from the patched files.
+
+    ``inert``: imports take another file. ``outdated``: a module was imported from the file before it was patched; told
+    by its functions, so a module that has none that differ passes.
+
+    Args:
+        home: A site-packages directory.
+        keys: Files of its ledger, as patched.
+    """
+    started: float | None = None
+    for key in keys:
+        path = file_path(home, key)
+        if not key.endswith(".py") or os.path.isabs(key):
+            continue
+        taken = passed_over(key, path)
+        if taken is not None:
+            return "inert", f"{key}: this process imports {taken} instead"
+        for module in _modules_of(path):
+            if started is None:
+                started = process_started() or 0.0
+            if os.stat(path).st_ctime > started - CLOCK_SECONDS and is_older(module, path):
+                return "outdated", f"{module['__name__']} was imported before {key} was patched: restart the process"
+    return None
+
+
+def passed_over(key: str, path: str) -> str | None:
+    """What an import in this process takes, or has taken, instead of the source ``path``; None where it takes that.
+
+    Where a finder of its own brings the module, only what is imported already is known.
+    """
+    parts = key[:-3].split("/")
+    if parts[-1] == "__init__":
+        parts.pop()
+    if not parts or not all(part.isidentifier() for part in parts):
+        return None  # no module: a script, a template
+    real = os.path.realpath(path)
+    loaded = getattr(sys.modules.get(".".join(parts)), "__spec__", None)
+    origin = getattr(loaded, "origin", None)
+    if isinstance(origin, str):
+        return None if os.path.realpath(origin) == real else origin
+    if parts[0] in sys.builtin_module_names:
+        return f"the built-in {parts[0]}"
+    name, where = "", None
+    for part in parts:
+        name = f"{name}.{part}" if name else part
+        try:
+            spec = _MACHINERY.PathFinder.find_spec(name, where)
+        except Exception:
+            return None  # a hook of somebody else's
+        if spec is None:
+            return None
+        locations = spec.submodule_search_locations
+        # A namespace's own iterator asks for its parent, which need not be imported.
+        where = None if locations is None else list(getattr(locations, "_path", locations))
+        if where is None and name != ".".join(parts):
+            return str(spec.origin)
+    return None if spec.origin is None or os.path.realpath(spec.origin) == real else str(spec.origin)
+
+
+def process_started() -> float | None:
+    """When this process began, in seconds since the epoch; None where the system does not tell so cheaply."""
+    try:
+        with open_text("/proc/self/stat") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        with open_text("/proc/stat") as file:
+            boot = next(int(line.split()[1]) for line in file if line.startswith("btime "))
+        return boot + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, StopIteration, AttributeError):
+        return None
+
+
+def is_older(module: dict[str, Any], path: str) -> bool:
+    """Whether a module, by its namespace, holds a function that its source as it is now does not."""
+    if type(module.get("__loader__")) is not _MACHINERY.SourceFileLoader:
+        return False  # one that rewrites what it loads, such as a test runner's
+    try:
+        source = compile(read_regular(path), path, "exec", dont_inherit=True)
+    except (OSError, SyntaxError, ValueError):
+        return False
+    current = set(_nested(source))
+    return any(code not in current for code in _functions(module))
+
+
+def _modules_of(path: str) -> list[dict[str, Any]]:
+    """The namespaces of the imported modules whose source is ``path``."""
+    name, found = os.path.basename(path), []
+    for module in list(sys.modules.values()):
+        space = getattr(module, "__dict__", None)
+        file = space.get("__file__") if type(space) is dict else None
+        if space is None or type(file) is not str or not file.endswith(name):
+            continue
+        if os.path.realpath(file) == os.path.realpath(path):
+            found.append(space)
+    return found
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if type(constant) is type(code):
+            yield from _nested(constant)
+
+
+def _functions(module: dict[str, Any]) -> Iterator[CodeType]:
+    """The code of the functions of a module and of its classes, as far as decorators show what they wrap."""
+    name, file = module.get("__name__"), module.get("__file__")
+    values = list(module.values())
+    for value in values[:]:
+        if isinstance(value, type) and getattr(value, "__module__", None) == name:
+            values += list(vars(value).values())
+    for value in values:
+        for _ in range(_WRAPPERS):
+            code = getattr(value, "__code__", None)
+            if code is not None and getattr(code, "co_filename", None) == file:
+                yield code
+            wrapped = _inner(value)
+            if wrapped is None:
+                break
+            value = wrapped
+
+
+def _inner(value: Any) -> Any:
+    """What a wrapper wraps, of those that say so in the usual ways."""
+    if isinstance(value, property):
+        return value.fget
+    space = getattr(value, "__dict__", None)
+    if isinstance(space, dict) and "__wrapped__" in space:
+        return space["__wrapped__"]
+    return value.__func__ if isinstance(value, (staticmethod, classmethod)) else None

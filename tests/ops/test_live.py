@@ -1,0 +1,226 @@
+"""``live``: from the records of a folder, and what the system tells of processes, to a verdict on each patch."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchkit.errors import UsageError
+from patchkit.ops.live import Applied, Evidence, Probe, all_ran, judge, of_folder, of_processes
+from patchkit.ops.processes import Process, tree_of
+from patchkit.ops.records import parse_record, read_folder
+
+APPLIED = 1000.0
+
+
+def applied(*functions: str, name: str = "p", since: float | None = APPLIED) -> Applied:
+    probes = tuple(Probe(number, "a.py", function, "seen") for number, function in enumerate(functions, 1))
+    return Applied(name, "demo", "1.0", "1970-01-01T00:16:40Z", since, probes, None, "home")
+
+
+def record(function: str = "f", *, ran: bool = True, **given: Any) -> dict[str, Any]:
+    edit = {"f": 1, "g": 2}[function]
+    return {
+        "schema": 1, "patch": "p", "edit": edit, "file": "a.py", "function": function, "text": "seen", "pid": 7,
+        "parent": 1, "role": "main", "title": "python", "ranks": {}, "host": "h", "ticks": 500, "executable": "python",
+        "python": "3.11.7", "module": "a", "loaded": 1001.0, "ran": 1002.0 if ran else None, **given,
+    }  # fmt: skip
+
+
+def write(folder: Path, *values: dict[str, Any]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number, value in enumerate(values):
+        (folder / f"{number}.json").write_text(json.dumps(value), encoding="utf-8")
+    return folder
+
+
+def process(pid: int = 7, **given: Any) -> Process:
+    fields: dict[str, Any] = {
+        "pid": pid, "parent": 1, "pids": frozenset({pid}), "ticks": 500, "started": 1001.0, "executable": "python3",
+        "title": "python3", "folder": None, "readable": True, "python": True, **given,
+    }  # fmt: skip
+    return Process(**fields)
+
+
+# --- the records
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write(tmp_path, record("g", ran=False, loaded=1003.0, ticks=None, ranks={"RANK": "1"}), record("f"))
+    records, problems = read_folder(str(tmp_path))
+    assert problems == []
+    assert [(r.function, r.loaded, r.ran, r.ticks, r.ranks) for r in records] == [
+        ("f", 1001.0, 1002.0, 500, {}),
+        ("g", 1003.0, None, None, {"RANK": "1"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"", b"{", b"[]", b"null", b"\xff", b"[" * 5000, b'{"schema": 1}',
+        *(json.dumps({**record(), **given}).encode() for given in (
+            {"schema": 2}, {"pid": "7"}, {"pid": True}, {"patch": "a b"}, {"patch": "-x"}, {"loaded": None},
+            {"ran": "now"}, {"ranks": []}, {"loaded": 10**400}, {"text": "x" * 70000},
+        )),
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_told_of_and_passed_over(tmp_path: Path, wrong: bytes) -> None:
+    assert parse_record(wrong) is None
+    write(tmp_path, record())
+    (tmp_path / "wrong.json").write_bytes(wrong)
+    (tmp_path / "half.tmp").write_bytes(b"{")
+    (tmp_path / "notes.txt").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe.json")
+    records, problems = read_folder(str(tmp_path))
+    assert len(records) == 1
+    assert problems == ["pipe.json: not a regular file", "wrong.json: not a probe's record"]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        of_folder(str(tmp_path / "no"))
+    assert (raised.value.code, raised.value.exit_status) == ("no-probes-folder", 2)
+    assert read_folder(str(tmp_path / "no"), missing=True) == ([], [])
+
+
+# --- the verdict
+
+
+@pytest.mark.parametrize(
+    ("functions", "records", "state", "probes"),
+    [
+        ("f", [record()], "ran", ["ran"]),
+        ("f", [record(), record(pid=8, ran=False)], "ran", ["ran"]),
+        ("f", [record(ran=False)], "loaded", ["loaded"]),
+        ("f", [], "not-loaded", ["not-loaded"]),
+        ("fg", [record(), record("g")], "ran", ["ran", "ran"]),
+        ("fg", [record(), record("g", ran=False)], "partly", ["ran", "loaded"]),
+        ("fg", [record()], "partly", ["ran", "not-loaded"]),
+        ("fg", [record(ran=False)], "loaded", ["loaded", "not-loaded"]),
+        ("", [record()], "no-probe", []),
+        # another patch, another file, another function, another edit: none is this one
+        ("f", [record(patch="q")], "not-loaded", ["not-loaded"]),
+        ("f", [record(file="b.py")], "not-loaded", ["not-loaded"]),
+        ("f", [record(function="f", edit=3)], "not-loaded", ["not-loaded"]),
+        # loaded before it was applied: an earlier text of it
+        ("f", [record(loaded=999.5)], "not-loaded", ["not-loaded"]),
+        ("f", [record(loaded=1000.0)], "ran", ["ran"]),
+    ],
+)
+def test_the_word_for_a_patch(
+    tmp_path: Path, functions: str, records: list[dict[str, Any]], state: str, probes: list[str]
+) -> None:
+    (verdict, *_) = judge([applied(*functions)], of_folder(str(write(tmp_path, *records))))
+    assert (verdict.state, [probe.state for probe in verdict.probes]) == (state, probes)
+    assert all_ran([verdict]) == (state == "ran")
+
+
+def test_records_from_before_the_apply_are_told_of(tmp_path: Path) -> None:
+    (verdict,) = judge([applied("f")], of_folder(str(write(tmp_path, record(loaded=999.0)))))
+    assert "1 process had loaded it before this apply: restart" in str(verdict.reason)
+
+
+def test_names_and_what_no_ledger_has(tmp_path: Path) -> None:
+    evidence = of_folder(str(write(tmp_path, record(patch="memory"))))
+    mine, other = judge([applied("f")], evidence)
+    assert (mine.state, mine.counts) == ("not-loaded", True)
+    assert (other.patch.name, other.state, other.counts) == ("memory", "ran", False)
+    assert judge([], evidence)[0].counts  # nothing is applied: what ran in memory is what there is to judge
+    (asked,) = judge([], evidence, ["memory"])
+    assert (asked.state, asked.counts, all_ran([asked])) == ("ran", True, True)
+    (missing,) = judge([], evidence, ["nope"])
+    assert (missing.state, all_ran([missing])) == ("not-applied", False)
+
+
+def test_nothing_to_judge_is_not_all_well() -> None:
+    assert not all_ran(judge([], Evidence((), (), (), None)))
+
+
+# --- processes
+
+
+def test_records_belong_to_a_process_by_number_and_start(tmp_path: Path) -> None:
+    folder = str(write(tmp_path, record(), record(pid=8, ticks=499), record("g", pid=9, ticks=None)))
+    own = [process(7, folder=folder), process(8, folder=folder), process(1009, pids=frozenset({1009, 9}))]
+    evidence = of_processes(own, [], [applied("f")])
+    assert [r.pid for r in evidence.records] == [7, 9]  # 8 is an earlier process of that number
+    assert evidence.seen is not None
+    assert [seen.state for seen in evidence.seen] == ["known", "known", "known"]
+
+
+@pytest.mark.parametrize(
+    ("given", "state", "word"),
+    [
+        ({"folder": "FOLDER"}, "known", "not-loaded"),
+        ({}, "unknown", "unknown"),
+        ({"readable": False}, "unknown", "unknown"),
+        ({"python": None}, "unknown", "unknown"),
+        ({"python": False}, "not-python", "not-loaded"),
+    ],
+)
+def test_what_cannot_be_known_is_called_unknown(tmp_path: Path, given: Any, state: str, word: str) -> None:
+    given = {key: str(tmp_path) if value == "FOLDER" else value for key, value in given.items()}
+    evidence = of_processes([process(**given)], [], [applied("f")])
+    assert evidence.seen is not None
+    assert evidence.seen[0].state == state
+    (verdict,) = judge([applied("f")], evidence)
+    assert verdict.state == word
+
+
+def test_one_that_ran_it_is_enough_whatever_others_did(tmp_path: Path) -> None:
+    folder = str(write(tmp_path, record()))
+    evidence = of_processes([process(folder=folder), process(8)], [], [applied("f")])
+    assert [verdict.state for verdict in judge([applied("f")], evidence)] == ["ran"]
+
+
+def test_a_process_older_than_the_apply_is_told_of() -> None:
+    patch = applied("f")
+    evidence = of_processes([process(started=900.0)], [], [patch])
+    assert evidence.seen is not None
+    assert evidence.seen[0].older_than == ("p",)
+    assert "pid 7 started before it was applied" in str(judge([patch], evidence)[0].reason)
+
+
+def fake(proc: Path, pid: int, parent: int, *, ticks: int = 100, state: str = "S", **files: bytes) -> None:
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    rest = " ".join(["0"] * 17)
+    (folder / "stat").write_text(f"{pid} (a) b) {state} {parent} {rest} {ticks} 0 0")
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    (folder / "exe").symlink_to("/opt/py/bin/python3.11")
+    (folder / "root").symlink_to("/")
+    (folder / "cwd").symlink_to("/srv/job")
+
+
+def test_the_tree_of_a_process(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu 1\nbtime 1000\n")
+    fake(tmp_path, 10, 1, environ=b"A=1\0PATCHKIT_PROBES=pr\0", status=b"Name:\ta\nNSpid:\t10\t4\n")
+    fake(tmp_path, 11, 10, environ=b"PATCHKIT_PROBES=/pr\0")
+    fake(tmp_path, 12, 11, environ=b"VLLM::EngineCore\0\0\0")
+    fake(tmp_path, 13, 10, state="Z")
+    fake(tmp_path, 20, 1)
+    (tmp_path / "11" / "root").unlink()
+    (tmp_path / "11" / "root").symlink_to("/containers/1")
+    found = tree_of(10, str(tmp_path))
+    assert [(p.pid, p.parent, p.title) for p in found] == [(10, 1, "a) b"), (11, 10, "a) b"), (12, 11, "a) b")]
+    assert [p.folder for p in found] == ["/srv/job/pr", f"{tmp_path}/11/root/pr", None]
+    assert found[0].pids == {10, 4}
+    assert found[0].started == 1000 + 100 / os.sysconf("SC_CLK_TCK")
+    assert {p.python for p in found} == {True}
+    assert (found[0].readable, tree_of(20, str(tmp_path))[0].readable) == (True, False)
+
+
+def test_no_such_process_and_no_such_system(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        tree_of(10, str(tmp_path))
+    assert raised.value.code == "pid-unsupported"
+    (tmp_path / "stat").write_text("btime 1000\n")
+    with pytest.raises(UsageError) as raised:
+        tree_of(10, str(tmp_path))
+    assert raised.value.code == "no-process"
