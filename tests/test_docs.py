@@ -6,8 +6,11 @@ import ast
 import importlib.util
 import inspect
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -262,13 +265,13 @@ FIX = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"matrix", "port", "revert", "sync", "try"}))
-def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench) -> None:
+def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench, tmp_path: Path) -> None:
     examples = {block.title: block for block in blocks(document("docs/commands.md")) if block.language == "json"}
     documented = json.loads(examples[command].text)
     if command == "schema":
         documented["patch"] = None
     bench.patch("my-fix", FIX)
-    arguments = ["my-fix"] if command in ("apply", "check", "show", "diff", "lint", "export") else []
+    arguments = ["my-fix"] if command in ("apply", "check", "show", "diff", "lint", "export", "require") else []
     if command == "create":  # what is edited by hand on top of a patch has its original in the ledger
         (bench.site / "demo" / "data.bin").write_bytes(b"\xff\0")
     if command != "apply":
@@ -276,6 +279,15 @@ def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench
     if command == "create":
         bench.write("demo/core.py", bench.read("demo/core.py") + b"X = 1\n")
         arguments = ["mine", "demo"]
+    elif command == "live":
+        bench.patch("my-fix", f'{FIX}[[edit]]\nfile = "demo/core.py"\nscope = "double"\nprobe = "it ran"\n')
+        assert bench("apply", "my-fix").status == 0
+        script = f"import sys; sys.path.insert(0, {str(bench.site)!r}); import demo.core; sys.stdin.read()"
+        environment = {**os.environ, "PATCHKIT_PROBES": str(tmp_path / "probes")}
+        job = subprocess.Popen([sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE)
+        pid = ["--pid", str(job.pid)] if sys.platform == "linux" else []
+        arguments = ["--probes", str(tmp_path / "probes"), *pid]
+        bench("live", "--probes", str(tmp_path / "probes"), "--wait", "2")
     elif command == "new":
         arguments = ["mine", "demo"]
     elif command == "edit":
@@ -286,6 +298,8 @@ def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench
         (bench.root / "work" / "pr.diff").write_text(diff)
         arguments = ["pr.diff", "--name", "mine", "--dist", "demo"]
     found = bench.json(command, *arguments).json
+    if command == "live":
+        job.communicate(b"")
     assert covers(shape(documented), shape(found)), (shape(documented), shape(found))
     assert found["command"] == command
 

@@ -100,11 +100,11 @@ def is_older(module: dict[str, Any], path: str) -> bool:
     if type(module.get("__loader__")) is not _MACHINERY.SourceFileLoader:
         return False  # one that rewrites what it loads, such as a test runner's
     try:
-        source = compile(read_regular(path), path, "exec", dont_inherit=True)
+        whole = compile(read_regular(path), path, "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError):
         return False
-    current = set(_nested(source))
-    return any(code not in current for code in _functions(module))
+    current = set(_nested(whole))
+    return any(body not in current for body in _functions(module))
 
 
 def _modules_of(path: str) -> list[dict[str, Any]]:
@@ -120,10 +120,10 @@ def _modules_of(path: str) -> list[dict[str, Any]]:
     return found
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if type(constant) is type(code):
+def _nested(body: CodeType) -> Iterator[CodeType]:
+    yield body
+    for constant in body.co_consts:
+        if type(constant) is type(body):
             yield from _nested(constant)
 
 
@@ -136,9 +136,9 @@ def _functions(module: dict[str, Any]) -> Iterator[CodeType]:
             values += list(vars(value).values())
     for value in values:
         for _ in range(_WRAPPERS):
-            code = getattr(value, "__code__", None)
-            if code is not None and getattr(code, "co_filename", None) == file:
-                yield code
+            body = getattr(value, "__code__", None)
+            if body is not None and getattr(body, "co_filename", None) == file:
+                yield body
             wrapped = _inner(value)
             if wrapped is None:
                 break
