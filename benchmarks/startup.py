@@ -46,10 +46,11 @@ PARSERS = ("ast", "tokenize", "json", "tomllib", "re", "argparse", "packaging", 
 
 _REQUIRE = """\
 import sys, time
-names, site = sys.argv[2:], sys.argv[1]
+names = sys.argv[2:]
+sys.path.append(sys.argv[1])
 begin = time.process_time()
 import patchkit
-patchkit.require(*names, site=site)
+patchkit.require(*names)
 spent = time.process_time() - begin
 print(spent * 1000, *(name for name in {parsers!r} if name in sys.modules))
 """

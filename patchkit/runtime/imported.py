@@ -23,64 +23,100 @@ CLOCK_SECONDS = 2.0
 _WRAPPERS = 16  # of one function, looked through
 
 
-def not_in_force(home: str, keys: Iterable[str]) -> tuple[str, str] | None:
-    """``inert`` or ``outdated`` and the reason, where this process does not get its modules from the patched files.
+class Imports:
+    """Looks at this process, at each folder and at the list of its modules once; for one call of ``require``."""
 
-    ``inert``: imports take another file. ``outdated``: a module was imported from the file before it was patched; told
-    by its functions, so a module that has none that differ passes.
+    def __init__(self) -> None:
+        self._packages: dict[str, tuple[Any, str | None]] = {"": (None, None)}
+        self._loaded: dict[str, list[dict[str, Any]]] | None = None
+        self._started: float | None = None
 
-    Args:
-        home: A site-packages directory.
-        keys: Files of its ledger, as patched.
-    """
-    started: float | None = None
-    for key in keys:
-        path = file_path(home, key)
-        if not key.endswith(".py") or os.path.isabs(key):
-            continue
-        taken = passed_over(key, path)
-        if taken is not None:
-            return "inert", f"{key}: this process imports {taken} instead"
-        for module in _modules_of(path):
-            if started is None:
-                started = process_started() or 0.0
-            if os.stat(path).st_ctime > started - CLOCK_SECONDS and is_older(module, path):
-                return "outdated", f"{module['__name__']} was imported before {key} was patched: restart the process"
-    return None
+    def not_in_force(self, home: str, keys: Iterable[str]) -> tuple[str, str] | None:
+        """``inert`` or ``outdated`` and the reason, where this process does not get its modules from patched files.
+
+        ``inert``: imports take another file. ``outdated``: a module was imported from the file before it was patched;
+        told by its functions, so a module that has none that differ passes.
+
+        Args:
+            home: A site-packages directory.
+            keys: Files of its ledger, as patched.
+        """
+        for key in keys:
+            path = file_path(home, key)
+            if not key.endswith(".py") or os.path.isabs(key):
+                continue
+            taken = self.passed_over(key, path)
+            if taken is not None:
+                return "inert", f"{key}: this process imports {taken} instead"
+            for module in self._modules_of(path):
+                if self._started is None:
+                    self._started = process_started() or 0.0
+                if os.stat(path).st_ctime > self._started - CLOCK_SECONDS and is_older(module, path):
+                    name = module["__name__"]
+                    return "outdated", f"{name} was imported before {key} was patched: restart the process"
+        return None
+
+    def passed_over(self, key: str, path: str) -> str | None:
+        """What an import in this process takes, or has taken, instead of the source ``path``; None: that.
+
+        Where a finder of its own brings the module, only what is imported already is known.
+        """
+        parts = key[:-3].split("/")
+        if parts[-1] == "__init__":
+            parts.pop()
+        if not parts or not all(part.isidentifier() for part in parts):
+            return None  # no module: a script, a template
+        name = ".".join(parts)
+        origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
+        if not isinstance(origin, str):
+            if parts[0] in sys.builtin_module_names:
+                return f"the built-in {parts[0]}"
+            where, taken = self._package(".".join(parts[:-1]))
+            if taken is not None or (where is None and len(parts) > 1):
+                return taken
+            origin = getattr(_find(name, where), "origin", None)
+        return None if not isinstance(origin, str) or _same(origin, path) else origin
+
+    def _package(self, name: str) -> tuple[Any, str | None]:
+        """The folders of a package, or the module that stands in its place; both None where neither is found."""
+        found = self._packages.get(name)
+        if found is None:
+            above, taken = self._package(name.rpartition(".")[0])
+            found = None, taken
+            if taken is None and (above is not None or "." not in name):
+                spec = _find(name, above)
+                locations = getattr(spec, "submodule_search_locations", None)
+                if locations is not None:
+                    # A namespace's own iterator asks for its parent, which need not be imported.
+                    found = list(getattr(locations, "_path", locations)), None
+                elif spec is not None:
+                    found = None, str(spec.origin)
+            self._packages[name] = found
+        return found
+
+    def _modules_of(self, path: str) -> list[dict[str, Any]]:
+        """The namespaces of the imported modules whose source is ``path``."""
+        if self._loaded is None:
+            self._loaded = {}
+            for module in list(sys.modules.values()):
+                space = getattr(module, "__dict__", None)
+                file = space.get("__file__") if type(space) is dict else None
+                if space is not None and type(file) is str:
+                    self._loaded.setdefault(os.path.basename(file), []).append(space)
+        found = self._loaded.get(os.path.basename(path), ())
+        return [space for space in found if _same(space["__file__"], path)]
 
 
-def passed_over(key: str, path: str) -> str | None:
-    """What an import in this process takes, or has taken, instead of the source ``path``; None where it takes that.
+def _find(name: str, where: Any) -> Any:
+    """The spec of a module by the path alone, as an import would find it; None where that finds nothing."""
+    try:
+        return _MACHINERY.PathFinder.find_spec(name, where)
+    except Exception:
+        return None  # a hook of somebody else's
 
-    Where a finder of its own brings the module, only what is imported already is known.
-    """
-    parts = key[:-3].split("/")
-    if parts[-1] == "__init__":
-        parts.pop()
-    if not parts or not all(part.isidentifier() for part in parts):
-        return None  # no module: a script, a template
-    real = os.path.realpath(path)
-    loaded = getattr(sys.modules.get(".".join(parts)), "__spec__", None)
-    origin = getattr(loaded, "origin", None)
-    if isinstance(origin, str):
-        return None if os.path.realpath(origin) == real else origin
-    if parts[0] in sys.builtin_module_names:
-        return f"the built-in {parts[0]}"
-    name, where = "", None
-    for part in parts:
-        name = f"{name}.{part}" if name else part
-        try:
-            spec = _MACHINERY.PathFinder.find_spec(name, where)
-        except Exception:
-            return None  # a hook of somebody else's
-        if spec is None:
-            return None
-        locations = spec.submodule_search_locations
-        # A namespace's own iterator asks for its parent, which need not be imported.
-        where = None if locations is None else list(getattr(locations, "_path", locations))
-        if where is None and name != ".".join(parts):
-            return str(spec.origin)
-    return None if spec.origin is None or os.path.realpath(spec.origin) == real else str(spec.origin)
+
+def _same(one: str, other: str) -> bool:
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 def process_started() -> float | None:
@@ -105,19 +141,6 @@ def is_older(module: dict[str, Any], path: str) -> bool:
         return False
     current = set(_nested(whole))
     return any(body not in current for body in _functions(module))
-
-
-def _modules_of(path: str) -> list[dict[str, Any]]:
-    """The namespaces of the imported modules whose source is ``path``."""
-    name, found = os.path.basename(path), []
-    for module in list(sys.modules.values()):
-        space = getattr(module, "__dict__", None)
-        file = space.get("__file__") if type(space) is dict else None
-        if space is None or type(file) is not str or not file.endswith(name):
-            continue
-        if os.path.realpath(file) == os.path.realpath(path):
-            found.append(space)
-    return found
 
 
 def _nested(body: CodeType) -> Iterator[CodeType]:

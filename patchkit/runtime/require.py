@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from patchkit.errors import SiteError
+    from patchkit.runtime.imported import Imports
 
 
 def require(*names: str, site: Any = None) -> None:
@@ -145,6 +146,8 @@ class _Installs:
 
     def __init__(self, ledgers: list[tuple[str, dict[str, Any]]], *, imported: bool) -> None:
         self._imported = imported
+        self._process: Imports | None = None
+        self._judged: dict[tuple[str, str], tuple[str, str] | None] = {}
         self._wanted = {
             reader.normal(entry["distribution"])
             for _, ledger in ledgers
@@ -155,6 +158,12 @@ class _Installs:
 
     def judge(self, home: str, distribution: str) -> tuple[str, str] | None:
         """``stale`` or ``shadowed`` and its reason, where the install in ``home`` cannot be told or is not imported."""
+        about = (home, distribution)  # the same for all of its patches
+        if about not in self._judged:
+            self._judged[about] = self._judge(*about)
+        return self._judged[about]
+
+    def _judge(self, home: str, distribution: str) -> tuple[str, str] | None:
         wanted, real = reader.normal(distribution), os.path.realpath(home)
         doubled = self._in(home).get(wanted, [])
         doubled = [info for info in doubled if _is_of(info, wanted)] if len(doubled) > 1 else doubled
@@ -174,9 +183,11 @@ class _Installs:
         """``inert`` or ``outdated`` and its reason, where this process does not run the patched files."""
         if not self._imported:
             return None
-        from patchkit.runtime.imported import not_in_force
+        if self._process is None:
+            from patchkit.runtime.imported import Imports
 
-        return not_in_force(home, keys)
+            self._process = Imports()
+        return self._process.not_in_force(home, keys)
 
     def _in(self, directory: str) -> dict[str, list[str]]:
         known = self._found.get(directory)

@@ -121,8 +121,9 @@ def test_a_module_of_the_program_s_own_folder_makes_it_inert(ask: Any, bench: Be
 
 
 def test_namespace_packages_and_links_are_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from patchkit.runtime.imported import passed_over
+    from patchkit.runtime.imported import Imports
 
+    passed_over = Imports().passed_over
     inner = tmp_path / "real" / "spread" / "deep"
     inner.mkdir(parents=True)
     (inner / "mod.py").write_text("")
