@@ -101,6 +101,23 @@ def test_many_threads_at_once_make_one_line_and_one_file(tmp_path: Path) -> None
     assert (done.status, len(done.err), len(done.records)) == (0, 1, 1)
 
 
+def test_threads_that_all_see_that_nobody_reported_make_one_line(tmp_path: Path) -> None:
+    script = """
+        import threading, mod
+        class Seen(dict):
+            start = threading.Barrier(8)
+            def __contains__(self, pid):
+                self.start.wait()
+                return super().__contains__(pid)
+        seen = Seen()
+        threads = [threading.Thread(target=mod._patchkit_probe_p_1, args=(False, seen)) for _ in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+    """
+    done = job(tmp_path, F, script)
+    assert (done.status, len(done.err), len(done.records)) == (0, 1, 1), done.err
+
+
 @posix
 def test_each_forked_process_reports_again_with_its_role(tmp_path: Path) -> None:
     script = """
@@ -185,6 +202,15 @@ def test_a_module_that_redefines_everything(tmp_path: Path) -> None:
     module = f"{names} = os = sys = io = time = json = None\ndef f(): return 1\n"
     done = job(tmp_path, module, "import mod; print(mod.f())")
     assert (done.status, done.out, len(done.err), len(done.records)) == (0, "1\n", 1, 1)
+
+
+@posix
+def test_a_module_that_redefines_everything_and_a_folder_that_fails(tmp_path: Path) -> None:
+    """Names that were redefined stay so when the module is loaded anew: the probe is defined under them."""
+    (tmp_path / "probes").write_text("")
+    module = "Exception = open = __import__ = None\ndef f(): return 1\n"
+    done = job(tmp_path, module, "import importlib, mod; print(mod.f())")
+    assert (done.status, done.out, len(done.err)) == (0, "1\n", 1), done.err
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,7 @@ COMMANDS: dict[str, Command] = {
     "live": Command(
         "live",
         "which applied patches a running or finished job really executed",
-        "  PATCHKIT_PROBES=probes python serve.py\n"
-        "  patchkit live --probes probes\n"
+        "  patchkit live --probes probes      the folder that the job had in $PATCHKIT_PROBES\n"
         "  patchkit live logits-greedy --pid 4711 --wait 60",
         "Tell which patches ran in a job, which were loaded and not executed, and which\n"
         "neither, by what their `probe` edits reported. Exit 1 unless all ran.",
