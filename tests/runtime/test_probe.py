@@ -107,8 +107,9 @@ def test_threads_that_all_see_that_nobody_reported_make_one_line(tmp_path: Path)
         class Seen(dict):
             start = threading.Barrier(8)
             def __contains__(self, pid):
+                found = super().__contains__(pid)
                 self.start.wait()
-                return super().__contains__(pid)
+                return found
         seen = Seen()
         threads = [threading.Thread(target=mod._patchkit_probe_p_1, args=(False, seen)) for _ in range(8)]
         [t.start() for t in threads]
