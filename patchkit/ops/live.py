@@ -168,7 +168,7 @@ def _seen(process: Process, records: Sequence[Record], patches: Sequence[Applied
     if not process.readable:
         return Seen(process, "unknown", older, "its environment may not be read: ask as its user, or as root")
     if process.folder is None and not given:
-        return Seen(process, "unknown", older, f"it was not started with {FOLDER_VARIABLE}")
+        return Seen(process, "unknown", older, f"its environment does not show {FOLDER_VARIABLE}")
     return Seen(process, "known", older, "no probe was loaded")
 
 

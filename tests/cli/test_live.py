@@ -127,7 +127,7 @@ def test_a_running_job_without_the_folder_is_unknown(bench: Bench, probes: Path,
     done = bench("live", "--pid", str(pid))
     assert done.status == 1
     assert done.out.split()[:2] == ["p", "unknown"]
-    assert "it was not started with PATCHKIT_PROBES" in " ".join(done.out.split())
+    assert "its environment does not show PATCHKIT_PROBES" in " ".join(done.out.split())
     assert "start the job with PATCHKIT_PROBES=DIR" in done.out
     # One that named the folder for itself, and is told of:
     own = f"import os; os.environ['PATCHKIT_PROBES'] = {str(probes)!r}; import demo.core; demo.core.double(1)"

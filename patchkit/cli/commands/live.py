@@ -124,7 +124,7 @@ def _print(output: Output, verdicts: Sequence[Verdict], evidence: Evidence, show
             more = len(item.ran) + len(item.loaded) - _MOST
             if more > 0:
                 output.line(f"        and {more} more")
-    if any(seen.state == "unknown" for seen in evidence.seen or ()):
+    if any(seen.state == "unknown" for seen in evidence.seen or ()) and not all(v.state == "ran" for v in verdicts):
         output.paragraph(
             "to know: start the job with PATCHKIT_PROBES=DIR; where it set that for itself, name the folder "
             "with --probes DIR"
