@@ -69,7 +69,7 @@ def parse(argv: Sequence[str], output: Output) -> argparse.Namespace | None:
 
         complete(build_parser(None))
     behind: Sequence[str] = ()
-    if name == "require" and "--" in argv:  # another program's: argparse is not to look at it
+    if name in ("require", "run") and "--" in argv:  # another program's: argparse is not to look at it
         cut = list(argv).index("--")
         argv, behind = argv[:cut], argv[cut + 1 :]
     try:

@@ -128,7 +128,7 @@ def apply_patches(
         if not allow_known_bad and not in_place.applied(patch):
             refuse_known_bad(patch, "--allow-known-bad applies it all the same")
         try:
-            distribution, held = _prepare(workspace, patch)
+            distribution, held = prepare(workspace, patch)
         except GuardError as error:
             if patch.target.optional and error.code == "not-installed":
                 results[patch.name] = PatchResult(
@@ -220,7 +220,7 @@ def refuse_known_bad(patch: Patch, way: str) -> None:
         )
 
 
-def _prepare(workspace: Workspace, patch: Patch) -> tuple[Distribution, str | None]:
+def prepare(workspace: Workspace, patch: Patch) -> tuple[Distribution, str | None]:
     """The target's distribution, and why the patch is upstreamed there (None: it is not)."""
     if patch.upstreamed:
         # Asked before the version guard: a release that has the change is as a rule past the patch's own range.

@@ -37,6 +37,16 @@ COMMANDS: dict[str, Command] = {
         "want, heal a reinstall. The list is `apply` in [tool.patchkit] of pyproject.toml;\n"
         "without one, what the ledger holds is wanted.",
     ),
+    "run": Command(
+        "run",
+        "run a command with patches in memory only",
+        "  patchkit run --with logits-greedy -- python -m vllm.entrypoints.openai.api_server\n"
+        "  patchkit run -- pytest -q      with the patches of the project's list\n"
+        "  patchkit run --pristine -- python bench.py      as installed, whatever is applied",
+        "Run a command whose Pythons import patched modules; no file of the site is\n"
+        "written. They see exactly the patches named, whatever is applied on disk; so do\n"
+        "the processes that they start. The command's exit status is the one of `run`.",
+    ),
     "check": Command(
         "check",
         "report drift; exit 1 when there is any",
@@ -140,7 +150,7 @@ COMMANDS: dict[str, Command] = {
 }
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("change", ("apply", "revert", "sync")),
+    ("change", ("apply", "revert", "sync", "run")),
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port")),
     ("patch files", ("lint", "matrix", "schema")),
