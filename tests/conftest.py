@@ -25,7 +25,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 def _own_surroundings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the developer's environment, cache or project."""
     for name in (
-        *("PATCHKIT_PYTHON", "PATCHKIT_DEBUG", "PATCHKIT_PROBES", "VIRTUAL_ENV", "PYTHONPYCACHEPREFIX", "NO_COLOR"),
+        *("PATCHKIT_PYTHON", "PATCHKIT_DEBUG", "PATCHKIT_PROBES", "PATCHKIT_RUN"),
+        *("VIRTUAL_ENV", "PYTHONPYCACHEPREFIX", "NO_COLOR"),
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATCHKIT_CACHE", str(tmp_path / "cache"))

@@ -49,7 +49,12 @@ def bundle_files(view: View) -> dict[str, bytes]:
         "homes": list(view.homes),
         "bases": [{"paths": list(dict.fromkeys([base, os.path.realpath(base)]))} for base in bases],
         "patches": [
-            {"name": live.name, "distribution": live.distribution, "version": live.version, "site": live.site}
+            {
+                "name": live.name,
+                "distribution": live.distribution,
+                "version": live.version,
+                "modules": list(live.modules),
+            }
             for live in view.patches
             if live.action == "live"
         ],
@@ -84,23 +89,30 @@ def make_bundle(view: View) -> str:
     files = bundle_files(view)
     name = digest(b"\0".join(f"{path}:{digest(data)}".encode() for path, data in sorted(files.items())))[:20]
     problem: OSError | None = None
-    for parent in _parents():
+    for parent in (_in_cache, _in_temporary):
         try:
-            return _ensure(parent, name, files)
+            return _ensure(parent(), name, files)
         except OSError as error:
             problem = problem or error
     assert problem is not None
     raise SiteError(
-        f"the patched modules cannot be written anywhere: {problem.filename or parent}: {problem.strerror}",
+        f"the patched modules cannot be written anywhere: {problem.filename}: {problem.strerror}",
         code="no-bundle",
         hint="name a folder of yours with $PATCHKIT_CACHE",
-        details={"path": str(problem.filename or parent)},
+        details={"path": str(problem.filename)},
     )
 
 
-def _parents() -> Iterator[str]:
-    """Where bundles may lie: the cache; else a folder of the user's own below the temporary directory."""
-    yield os.path.join(cache_directory(), "run")
+def _in_cache() -> str:
+    return os.path.join(cache_directory(), "run")
+
+
+def _in_temporary() -> str:
+    """A folder of the user's own below the temporary directory, where anybody could have made it.
+
+    Raises:
+        SiteError: ``no-bundle``: somebody else did.
+    """
     own = os.path.join(tempfile.gettempdir(), f"patchkit-run-{getattr(os, 'getuid', int)()}")
     with contextlib.suppress(FileExistsError):
         os.mkdir(own, 0o700)
@@ -113,7 +125,7 @@ def _parents() -> Iterator[str]:
             hint="remove it, or name a folder of yours with $PATCHKIT_CACHE",
             details={"path": own},
         )
-    yield own
+    return own
 
 
 def _ensure(parent: str, name: str, files: Mapping[str, bytes]) -> str:

@@ -35,8 +35,8 @@ SCHEMA = 1
 CONFLICT = 5
 """The exit status where the overlay cannot be what the command promised: the site conflicts."""
 
-#: The patches in the memory of this process, and those that its release has made needless.
-live: dict[str, str] = {}
+#: The patches in the memory of this process with their modules, and those that its release has made needless.
+live: dict[str, list[str]] = {}
 upstreamed: list[str] = []
 #: The directories whose ledgers were asked: what they say of other patches does not hold in this process.
 homes: list[str] = []
@@ -85,7 +85,11 @@ def _install(bundle: str, manifest: dict[str, Any], bases: set[str]) -> None:
     for module in manifest["modules"]:
         if module["base"] in bases:
             _enter(_Entry(bundle, module), module["real"])
-    live.update((patch["name"], patch["distribution"]) for patch in manifest["patches"])
+    live.update(
+        (patch["name"], patch["modules"])
+        for patch in manifest["patches"]
+        if all(name in _by_name for name in patch["modules"])
+    )
     upstreamed.extend(manifest["upstreamed"])
     homes.extend(manifest["homes"])
     for name in _by_name:
@@ -172,11 +176,11 @@ class Finder(external.FileFinder):
             elif found == own and entry.before is not None:
                 return _spec(fullname, own, entry)
             elif entry.before is None and found == own:
-                raise _refuse(fullname, f"{own} is there now, and was not when the command was planned")
+                raise _refuse(fullname, f"{own} is there now, and was not when the command was planned: start it again")
             elif entry.before is None and (found is None or entry.package):
                 return _spec(fullname, own, entry)
             elif found is None:
-                raise _refuse(fullname, f"{own} is gone since the command was planned")
+                raise _refuse(fullname, f"{own} is gone since the command was planned: start it again")
             else:
                 raise _refuse(fullname, f"imports take {found} instead of {own}")
         return spec
@@ -252,7 +256,7 @@ def _verify(fullname: str, path: str, entry: _Entry) -> None:
     """Refuse to stand in for a file that is not the one patched: it was installed anew, or edited, meanwhile."""
     if entry.before is None:
         if os.path.lexists(path):
-            raise _refuse(fullname, f"{path} is there now, and was not when the command was planned")
+            raise _refuse(fullname, f"{path} is there now, and was not when the command was planned: start it again")
         return
     try:
         with open(path, "rb") as file:
@@ -260,7 +264,7 @@ def _verify(fullname: str, path: str, entry: _Entry) -> None:
     except OSError as error:
         raise _refuse(fullname, f"{path} cannot be read: {error.strerror}") from None
     if found != entry.before:
-        raise _refuse(fullname, f"{path} is another one than when the command was planned (SHA-256 {found[:12]})")
+        raise _refuse(fullname, f"{path} is another one than when the command was planned: start it again")
 
 
 class _Watch:
@@ -278,7 +282,8 @@ class _Watch:
         if entry is None:
             spec.loader = _After(spec.loader, _LATER[fullname])  # type: ignore[assignment]  # importlib asks no more
         elif entry.source and not _is_ours(spec.loader):
-            raise _refuse(fullname, f"imports take {spec.origin or spec.loader!r} instead of {entry.path}")
+            taken = spec.origin or type(spec.loader).__name__
+            raise _refuse(fullname, f"imports take {taken} instead of {entry.path}")
         return spec
 
     def _others(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
@@ -411,7 +416,7 @@ def _refuse(fullname: str, reason: str) -> ImportError:
     """The error for one module; said aloud as well, since programs pass over an ImportError to do without."""
     text = f"{fullname} is patched in memory, and {reason}"
     _say(text)
-    return ImportError(f"patchkit run: {text}; start the command again", name=fullname)
+    return ImportError(f"patchkit run: {text}", name=fullname)
 
 
 def _say(text: str) -> None:

@@ -26,6 +26,8 @@ def require(*names: str, site: Any = None) -> None:
     patchkit wrote. A patch that the installed release has made needless (recorded as upstreamed) counts as well.
     Imports no parser and takes milliseconds, so it can stand first in a program.
 
+    In a process of ``patchkit run`` it is memory that counts, not the disk: the patches named there hold, no others.
+
     Args:
         names: Names of patches.
         site: None: the site-packages directories on ``sys.path``; else such a directory, an environment's root, or an
@@ -56,18 +58,35 @@ def require(*names: str, site: Any = None) -> None:
 
 
 def _require(names: tuple[str, ...], site: Any) -> None:
+    overlay = _overlay() if site is None else None
     homes = _homes(site)
     ledgers = [(home, ledger) for home in homes for ledger in [reader.read(home)] if ledger is not None]
     missing = []
     installs = _Installs(ledgers, imported=site is None)
     for name in names:
+        if overlay is not None and (name in overlay.live or name in overlay.upstreamed):
+            strays = [text for module, text in overlay.strays().items() if module in overlay.live.get(name, ())]
+            if strays:
+                missing.append({"name": name, "state": "shadowed", "reason": f"imports took {strays[0]} instead"})
+            continue
         found = [_judge(home, ledger, name, installs) for home, ledger in ledgers]
         known = [verdict for verdict in found if verdict is not None]
         if not any(state == "applied" for state, _ in known):
-            state, reason = known[0] if known else ("absent", "was never applied here")
+            absent = "was never applied here" if overlay is None else _not_in_memory(overlay)
+            state, reason = known[0] if known else ("absent", absent)
             missing.append({"name": name, "state": state, "reason": reason})
     if missing:
-        raise _not_applied(missing, homes, installs)
+        raise _not_applied(missing, homes, installs, overlay)
+
+
+def _overlay() -> Any:
+    """The module that has patches in the memory of this process (:mod:`patchkit.runtime.overlay`, from a bundle)."""
+    found = sys.modules.get("_patchkit_overlay")
+    return found if found is not None and found.active else None
+
+
+def _not_in_memory(overlay: Any) -> str:
+    return f"is not among what `patchkit run` has in memory here ({', '.join(overlay.live) or 'no patch'})"
 
 
 def _holds(names: tuple[str, ...], site: Any) -> bool:
@@ -138,6 +157,10 @@ def _marks(site: Any) -> list[tuple[tuple[int, int] | None, bool]]:
 def _homes(site: Any) -> list[str]:
     homes = reader.find_homes(site)
     more = () if isinstance(site, str) else getattr(site, "paths", ())
+    overlay = _overlay() if site is None else None
+    if overlay is not None:  # what is on disk there is not what this process has
+        covered = set(map(os.path.realpath, overlay.homes))
+        homes = [home for home in homes if os.path.realpath(home) not in covered]
     return list(dict.fromkeys([*homes, *more]))
 
 
@@ -276,15 +299,23 @@ def _overall(states: dict[str, str]) -> tuple[str, str]:
     return "partial", f"{key} is the installer's, other files are patched"
 
 
-def _not_applied(missing: list[dict[str, str]], homes: list[str], installs: _Installs) -> SiteError:
+def _not_applied(
+    missing: list[dict[str, str]], homes: list[str], installs: _Installs, overlay: Any = None
+) -> SiteError:
     from patchkit.errors import SiteError
 
+    if overlay is not None:
+        homes = [*homes, *overlay.homes]
     where = ", ".join(homes) or "no directory on sys.path has a .patchkit/ledger.json"
     lines = [f"{item['name']}: {item['state']}: {item['reason']}" for item in missing]
     states = {item["state"] for item in missing}
     names = " ".join(item["name"] for item in missing)
     option = f"--site {homes[0]} " if homes else ""
-    if states == {"outdated"}:
+    if overlay is not None and states == {"shadowed"}:
+        hint = "leave that import hook out; or have the patches on disk: patchkit apply"
+    elif overlay is not None:
+        hint = f"patchkit run {' '.join(f'--with {name}' for name in [*overlay.live, *names.split()])} -- CMD"
+    elif states == {"outdated"}:
         hint = "restart the process; in a notebook: the kernel"
     elif states == {"inert"}:
         hint = "take away what is imported instead, or name its site with --site or --python, and apply there"
