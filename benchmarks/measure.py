@@ -52,7 +52,14 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": REPOSITORY}
 
 
-def cpu_seconds(command: Sequence[str], *, cwd: str, status: int | None = 0, output: str | None = None) -> float:
+def cpu_seconds(
+    command: Sequence[str],
+    *,
+    cwd: str,
+    status: int | None = 0,
+    output: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> float:
     """Run one process and return its user and system time.
 
     Args:
@@ -60,12 +67,13 @@ def cpu_seconds(command: Sequence[str], *, cwd: str, status: int | None = 0, out
         cwd: Its working directory.
         status: The exit status that it must have; None: any.
         output: A file that takes its standard output and error; None: they are dropped.
+        env: Its environment; :func:`environment` by default.
 
     Raises:
         RuntimeError: It ended with another status.
     """
     with open(output or os.devnull, "wb") as sink:
-        process = subprocess.Popen(command, cwd=cwd, env=environment(), stdout=sink, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=cwd, env=env or environment(), stdout=sink, stderr=subprocess.STDOUT)
         _, ended, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(ended)
     if status is not None and process.returncode != status:

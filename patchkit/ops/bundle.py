@@ -62,9 +62,16 @@ def bundle_files(view: View) -> dict[str, bytes]:
         "modules": modules,
     }
     files["manifest.json"] = json.dumps(manifest, indent=1).encode("ascii")
-    for name, file in (("sitecustomize.py", "startup.py"), ("_patchkit_overlay.py", "overlay.py")):
-        files[name] = read_regular(os.path.join(os.path.dirname(os.path.dirname(__file__)), "runtime", file))
+    files["_patchkit_overlay.py"] = _own_source("overlay.py")
+    paths = tuple(path for base in bases for path in (base, os.path.realpath(base)))
+    head, line, rest = _own_source("startup.py").partition(b"\n_bases = ()")
+    assert line, "startup.py has no place for the folders"
+    files["sitecustomize.py"] = head + f"\n_bases = {paths!a}".encode("ascii") + rest
     return files
+
+
+def _own_source(name: str) -> bytes:
+    return read_regular(os.path.join(os.path.dirname(os.path.dirname(__file__)), "runtime", name))
 
 
 def _module(module: Module, source: str | None) -> dict[str, object]:

@@ -6,16 +6,31 @@ no annotation. Nothing of it stays behind: not the bundle on ``sys.path``, and n
 that name.
 """
 
+import os
 import sys
+
+# The folders of the patched modules, by every name: a bundle has them here.
+_bases = ()  # type: tuple[str, ...]
 
 if __name__ == "sitecustomize":
     _here = __file__.replace("\\", "/").rpartition("/")[0]
     sys.path[:] = [_entry for _entry in sys.path if _entry.replace("\\", "/") != _here]
-    if sys.version_info >= (3, 8):  # noqa: UP036  # whoever inherits the environment
+    # An interpreter that imports from none of those folders is another environment's, and goes on at once.
+    _names = [os.path.basename(_base) for _base in _bases]
+    _concerned = [
+        _entry
+        for _entry in sys.path
+        if _entry in _bases or (os.path.basename(_entry) in _names and os.path.realpath(_entry) in _bases)
+    ]
+    if _concerned and sys.version_info >= (3, 8):
         _kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False  # this is our own cache, and nobody's tree
         sys.path.insert(0, _here)
         try:
             import _patchkit_overlay  # type: ignore[import-not-found]  # overlay.py, under its name in a bundle
+        except Exception as _error:  # `site` would pass over it, and the program would run without the patches
+            sys.stderr.write("patchkit run: the bundle %s cannot be used: %s\n" % (_here, _error))  # noqa: UP031
+            sys.stderr.flush()
+            os._exit(5)
         finally:
             sys.path.remove(_here)
             sys.dont_write_bytecode = _kept

@@ -226,3 +226,9 @@ def test_a_bundle_that_cannot_be_used_stops_the_process(stage: Stage) -> None:
         done = stage.run("-c", "print('went on')")
         assert (done.returncode, done.stdout) == (5, "")
         assert done.stderr.startswith(f"patchkit run: the bundle {stage.bundle} cannot be used: ")
+    Path(stage.bundle, "_patchkit_overlay.py").unlink()
+    for cached in Path(stage.bundle, "__pycache__").glob("_patchkit_overlay.*"):
+        cached.unlink()
+    done = stage.run("-c", "print('went on')")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "cannot be used: No module named '_patchkit_overlay'" in done.stderr

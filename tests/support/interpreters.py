@@ -11,17 +11,11 @@ import sys
 
 @functools.cache
 def find_python(version: str) -> str | None:
-    """An interpreter of ``version`` ("3.8"): ``uv python find``, ``PATH``, pyenv's versions; None without one."""
+    """An interpreter of ``version`` ("3.8"): ``PATH``, pyenv's versions, ``uv python find``; None without one."""
     major, minor = map(int, version.split("."))
     if sys.version_info[:2] == (major, minor):
         return sys.executable
-    candidates = []
-    uv = shutil.which("uv", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
-    if uv:
-        command = [uv, "python", "find", "--no-python-downloads", "--offline", version]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        candidates.append(done.stdout.strip())
-    candidates.append(shutil.which(f"python{version}") or "")
+    candidates = [shutil.which(f"python{version}") or ""]
     root = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     try:
         names = sorted(os.listdir(os.path.join(root, "versions")), reverse=True)
@@ -30,7 +24,17 @@ def find_python(version: str) -> str | None:
     candidates += [
         os.path.join(root, "versions", name, "bin", "python") for name in names if name.startswith(version + ".")
     ]
-    return next((path for path in candidates if path and _is_version(path, (major, minor))), None)
+    found = next((path for path in candidates if path and _is_version(path, (major, minor))), None)
+    return found or _by_uv(version, (major, minor))
+
+
+def _by_uv(version: str, wanted: tuple[int, int]) -> str | None:
+    uv = shutil.which("uv", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
+    if uv is None:
+        return None
+    command = [uv, "python", "find", "--no-python-downloads", "--offline", version]
+    path = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+    return path if path and _is_version(path, wanted) else None
 
 
 def _is_version(path: str, version: tuple[int, int]) -> bool:
