@@ -62,7 +62,8 @@ def bundle_files(view: View) -> dict[str, bytes]:
         "modules": modules,
     }
     files["manifest.json"] = json.dumps(manifest, indent=1).encode("ascii")
-    files["_patchkit_overlay.py"] = _own_source("overlay.py")
+    for part in ("overlay", "readers"):
+        files[f"_patchkit_{part}.py"] = _own_source(f"{part}.py")
     paths = tuple(path for base in bases for path in (base, os.path.realpath(base)))
     head, line, rest = _own_source("startup.py").partition(b"\n_bases = ()")
     assert line, "startup.py has no place for the folders"

@@ -22,7 +22,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any
@@ -42,14 +42,14 @@ upstreamed: list[str] = []
 homes: list[str] = []
 active = False
 
-_by_name: dict[str, _Entry] = {}
-_by_file: dict[str, _Entry] = {}
-_folders: dict[str, dict[str, list[_Entry]]] = {}
+_by_name: dict[str, Entry] = {}
+_by_file: dict[str, Entry] = {}
+_folders: dict[str, dict[str, list[Entry]]] = {}
 _folder_names: set[str] = set()
 _kept_open: list[int] = []
 
 
-class _Entry:
+class Entry:
     """One module: where its file is, and where its patched source (empty: there shall be no such module)."""
 
     __slots__ = ("before", "name", "package", "path", "source")
@@ -69,7 +69,7 @@ def start(bundle: str) -> None:
     """
     try:
         if sys.dont_write_bytecode:
-            _keep_bytecode(external.SourceFileLoader("sitecustomize", os.path.join(bundle, "sitecustomize.py")))
+            _Kept("sitecustomize", os.path.join(bundle, "sitecustomize.py")).get_code("sitecustomize")
         manifest = _read_manifest(os.path.join(bundle, "manifest.json"))
         bases = {base for base in manifest["bases"] if _on_path(base["paths"]) for base in base["paths"]}
         if bases:
@@ -84,7 +84,7 @@ def _install(bundle: str, manifest: dict[str, Any], bases: set[str]) -> None:
     global active
     for module in manifest["modules"]:
         if module["base"] in bases:
-            _enter(_Entry(bundle, module), module["real"])
+            _enter(Entry(bundle, module), module["real"])
     live.update(
         (patch["name"], patch["modules"])
         for patch in manifest["patches"]
@@ -104,9 +104,9 @@ def _install(bundle: str, manifest: dict[str, Any], bases: set[str]) -> None:
             del sys.path_importer_cache[path]
     sys.path_hooks.insert(0, _hook)
     sys.meta_path.insert(0, _Watch())
-    for name, mend in _LATER.items():
+    for name in _LATER:
         if name in sys.modules:
-            mend(sys.modules[name])
+            _mend(sys.modules[name])
     active = True
     _hold(bundle)
     import atexit
@@ -114,7 +114,7 @@ def _install(bundle: str, manifest: dict[str, Any], bases: set[str]) -> None:
     atexit.register(_report_strays)
 
 
-def _enter(entry: _Entry, real: str) -> None:
+def _enter(entry: Entry, real: str) -> None:
     _by_name[entry.name] = entry
     _by_file[entry.path] = _by_file[real] = entry
     for path in {entry.path, real}:
@@ -131,7 +131,7 @@ def _enter(entry: _Entry, real: str) -> None:
 # --- finding --------------------------------------------------------------------------------------------------------
 
 
-def _folder(path: str) -> dict[str, list[_Entry]] | None:
+def _folder(path: str) -> dict[str, list[Entry]] | None:
     """The modules that a folder has or shall have; None for one that nothing was done to."""
     found = _folders.get(os.path.normcase(path))
     if found is None and os.path.basename(path.rstrip("/\\")) in _folder_names:
@@ -153,7 +153,7 @@ class Finder(external.FileFinder):
     ``pkg_resources`` and ``pkgutil`` go by the type of a finder, so it is one of theirs.
     """
 
-    def __init__(self, path: str, entries: dict[str, list[_Entry]]) -> None:
+    def __init__(self, path: str, entries: dict[str, list[Entry]]) -> None:
         loaders = [(external.ExtensionFileLoader, _extension_suffixes()), (external.SourceFileLoader, [".py"])]
         if os.name == "nt":
             loaders[1][1].append(".pyw")
@@ -192,7 +192,7 @@ def _extension_suffixes() -> list[str]:
     return _imp.extension_suffixes()
 
 
-def _spec(fullname: str, origin: str, entry: _Entry) -> ModuleSpec:
+def _spec(fullname: str, origin: str, entry: Entry) -> ModuleSpec:
     _by_file[origin] = entry
     where = [os.path.dirname(origin)] if entry.package else None
     loader = Loader(fullname, origin, entry)
@@ -212,7 +212,7 @@ class Loader(external.FileLoader, external.SourceLoader):
     pytest, typeguard, jaxtyping) do so for a ``SourceFileLoader`` and leave any other alone.
     """
 
-    def __init__(self, fullname: str, path: str, entry: _Entry) -> None:
+    def __init__(self, fullname: str, path: str, entry: Entry) -> None:
         super().__init__(fullname, path)
         self.entry = entry
 
@@ -223,11 +223,7 @@ class Loader(external.FileLoader, external.SourceLoader):
             ImportError: It is not.
         """
         _verify(fullname, self.path, self.entry)
-        loader = external.SourceFileLoader(fullname, self.entry.source)
-        code = loader.get_code(fullname)
-        if sys.dont_write_bytecode:
-            _keep_bytecode(loader, code)
-        return code
+        return _Kept(fullname, self.entry.source).get_code(fullname)
 
     def get_data(self, path: str) -> bytes:
         """The patched source for the module's own path; else what is there."""
@@ -239,20 +235,24 @@ class Loader(external.FileLoader, external.SourceLoader):
         return {"mtime": found.st_mtime, "size": found.st_size}
 
 
-def _keep_bytecode(loader: Any, code: CodeType | None = None) -> None:
-    """Keep bytecode where PYTHONDONTWRITEBYTECODE keeps importlib from it: it is for people's trees."""
-    try:
-        cached = external.cache_from_source(loader.path)
-        if not os.path.exists(cached):
-            stats = loader.path_stats(loader.path)
-            code = code or loader.get_code(loader.name)
-            data = external._code_to_timestamp_pyc(code, int(stats["mtime"]), stats["size"])  # type: ignore[attr-defined]
-            loader.set_data(cached, bytes(data))
-    except Exception:  # a cache is no need; importlib passes over its errors as well
-        pass
+class _Kept(external.SourceFileLoader):
+    """Loads from the bundle, and keeps bytecode there, also under PYTHONDONTWRITEBYTECODE: it is no tree of people's."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        code = super().get_code(fullname)
+        if sys.dont_write_bytecode and code is not None:
+            try:
+                cached = external.cache_from_source(self.path)
+                if not os.path.exists(cached):
+                    stats = self.path_stats(self.path)
+                    make: Any = external._code_to_timestamp_pyc  # type: ignore[attr-defined]
+                    self.set_data(cached, bytes(make(code, int(stats["mtime"]), stats["size"])))
+            except Exception:  # a cache is no need; importlib passes over its errors as well
+                pass
+        return code
 
 
-def _verify(fullname: str, path: str, entry: _Entry) -> None:
+def _verify(fullname: str, path: str, entry: Entry) -> None:
     """Refuse to stand in for a file that is not the one patched: it was installed anew, or edited, meanwhile."""
     if entry.before is None:
         if os.path.lexists(path):
@@ -280,7 +280,7 @@ class _Watch:
         if spec is None or spec.loader is None:
             return None
         if entry is None:
-            spec.loader = _After(spec.loader, _LATER[fullname])  # type: ignore[assignment]  # importlib asks no more
+            spec.loader = _After(spec.loader)  # type: ignore[assignment]  # importlib asks no more
         elif entry.source and not _is_ours(spec.loader):
             taken = spec.origin or type(spec.loader).__name__
             raise _refuse(fullname, f"imports take {taken} instead of {entry.path}")
@@ -330,9 +330,8 @@ def _report_strays() -> None:
 class _After:
     """Loads a module by its own loader, then mends it; the module keeps its own loader."""
 
-    def __init__(self, loader: Any, mend: Callable[[Any], None]) -> None:
+    def __init__(self, loader: Any) -> None:
         self._loader = loader
-        self._mend = mend
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -346,63 +345,22 @@ class _After:
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        self._mend(module)
+        _mend(module)
 
 
-def _mend_linecache(linecache: Any) -> None:
-    """``linecache`` prefers the file on disk to the loader: not for the file of a patched module."""
-    update = linecache.updatecache
-
-    def updatecache(filename: str, module_globals: Any = None) -> list[str]:
-        entry = _by_file.get(filename)
-        if entry is None or not entry.source:
-            return list(update(filename, module_globals))
-        text = external.decode_source(_source(entry))
-        lines = [line + "\n" for line in text.split("\n")]
-        if text.endswith("\n") or not text:
-            lines.pop()
-        linecache.cache[filename] = (len(text), None, lines, filename)  # without a time it is never taken for stale
-        return lines
-
-    linecache.updatecache = updatecache
+#: What is mended once it is imported, by :mod:`patchkit.runtime.readers`.
+_LATER = ("inspect", "linecache", "pkgutil")
 
 
-def _source(entry: _Entry) -> bytes:
-    with open(entry.source, "rb") as file:
-        return file.read()
-
-
-def _mend_inspect(inspect: Any) -> None:
-    """Frames and code objects are assigned to modules by their file."""
-    for name, entry in _by_name.items():
-        if entry.source:
-            inspect.modulesbyfile[os.path.normcase(os.path.abspath(entry.source))] = name
-
-
-def _mend_pkgutil(pkgutil: Any) -> None:
-    """A folder's modules are listed by what is on disk: with those added, without those that shall not be there."""
-    listed = pkgutil.iter_importer_modules.dispatch(external.FileFinder)
-
-    def iter_modules(finder: Finder, prefix: str = "") -> Iterator[tuple[str, bool]]:
-        seen = set()
-        for name, package in listed(finder, prefix):
-            tail = name[len(prefix) :]
-            seen.add(tail)
-            entries = finder.entries.get(tail)
-            if not entries or any(entry.source for entry in entries):
-                yield name, package
-        for tail, entries in finder.entries.items():
-            if tail not in seen and tail != "__init__" and any(entry.source for entry in entries):
-                yield prefix + tail, entries[0].package
-
-    pkgutil.iter_importer_modules.register(Finder, iter_modules)
-
-
-_LATER: dict[str, Callable[[Any], None]] = {
-    "linecache": _mend_linecache,
-    "inspect": _mend_inspect,
-    "pkgutil": _mend_pkgutil,
-}
+def _mend(module: ModuleType) -> None:
+    """Have a module of ``_LATER`` know of the patched modules."""
+    path = os.path.join(os.path.dirname(__file__), "_patchkit_readers.py")
+    spec = external.spec_from_file_location("_patchkit_readers", path, loader=_Kept("_patchkit_readers", path))
+    assert spec is not None
+    readers: Any = type(sys)(spec.name)
+    readers.__file__ = path
+    spec.loader.exec_module(readers)  # type: ignore[union-attr]  # it is the one given
+    readers.MENDS[module.__name__](module, _by_name, _by_file, Finder)
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ def configure_run(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fetch", action="store_true", help="take a file's original from the released wheel, where nothing else has it"
     )
-    parser.add_argument("program", nargs="*", metavar="-- CMD", help="the command and its arguments, behind `--`")
+    parser.add_argument("program", nargs="*", metavar="CMD", help="the command and its arguments, behind `--`")
+    parser.usage = "%(prog)s [options] [--with NAME]... -- CMD [ARGUMENT]..."
 
 
 def run_run(arguments: Namespace) -> int:
