@@ -71,7 +71,8 @@ def start(bundle: str) -> None:
         if sys.dont_write_bytecode:
             _Kept("sitecustomize", os.path.join(bundle, "sitecustomize.py")).get_code("sitecustomize")
         manifest = _read_manifest(os.path.join(bundle, "manifest.json"))
-        bases = {base for base in manifest["bases"] if _on_path(base["paths"]) for base in base["paths"]}
+        path = {*sys.path, *map(os.path.realpath, sys.path)}
+        bases = {name for base in manifest["bases"] if not path.isdisjoint(base["paths"]) for name in base["paths"]}
         if bases:
             _install(bundle, manifest, bases)
     except _Refused as refused:
@@ -85,6 +86,10 @@ def _install(bundle: str, manifest: dict[str, Any], bases: set[str]) -> None:
     for module in manifest["modules"]:
         if module["base"] in bases:
             _enter(Entry(bundle, module), module["real"])
+    for path in sys.path:  # a link to one of the folders, by whatever name
+        found = _folders.get(os.path.normcase(os.path.realpath(path)))
+        if found is not None:
+            _folders[os.path.normcase(path)] = found
     live.update(
         (patch["name"], patch["modules"])
         for patch in manifest["patches"]
@@ -236,7 +241,7 @@ class Loader(external.FileLoader, external.SourceLoader):
 
 
 class _Kept(external.SourceFileLoader):
-    """Loads from the bundle, and keeps bytecode there, also under PYTHONDONTWRITEBYTECODE: it is no tree of people's."""
+    """Loads from the bundle, and keeps bytecode there, also under PYTHONDONTWRITEBYTECODE: it is nobody's tree."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         code = super().get_code(fullname)
@@ -388,13 +393,6 @@ def _say(text: str) -> None:
 def _end(reason: str) -> None:
     _say(f"{reason}; stopped (pid {os.getpid()})")
     os._exit(CONFLICT)
-
-
-def _on_path(paths: list[str]) -> bool:
-    names = {os.path.basename(path) for path in paths}
-    return any(
-        entry in paths or (os.path.basename(entry) in names and os.path.realpath(entry) in paths) for entry in sys.path
-    )
 
 
 def isolated(words: Sequence[str]) -> tuple[str, str | None]:

@@ -16,12 +16,7 @@ if __name__ == "sitecustomize":
     _here = __file__.replace("\\", "/").rpartition("/")[0]
     sys.path[:] = [_entry for _entry in sys.path if _entry.replace("\\", "/") != _here]
     # An interpreter that imports from none of those folders is another environment's, and goes on at once.
-    _names = [os.path.basename(_base) for _base in _bases]
-    _concerned = [
-        _entry
-        for _entry in sys.path
-        if _entry in _bases or (os.path.basename(_entry) in _names and os.path.realpath(_entry) in _bases)
-    ]
+    _concerned = [_entry for _entry in sys.path if _entry in _bases or os.path.realpath(_entry) in _bases]
     if _concerned and sys.version_info >= (3, 8):
         _kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False  # this is our own cache, and nobody's tree
         sys.path.insert(0, _here)

@@ -210,6 +210,24 @@ def test_a_prefix_for_bytecode_is_respected(stage: Stage) -> None:
     assert stage.python("import json, awk; print(json.dumps(awk.WHAT))", env=_bare(stage)) == "stock"
 
 
+@pytest.mark.parametrize("name", ["site-packages", "another-name"])
+def test_a_folder_that_is_reached_by_a_link(stage: Stage, name: str) -> None:
+    """As ``lib64`` is, or a folder of the user's own."""
+    stage.show(everything=EVERYTHING)
+    link = stage.root / "links" / name
+    link.parent.mkdir()
+    link.symlink_to(stage.site)
+    env = stage.environment(PYTHONPATH=os.pathsep.join([stage.bundle, str(link)]))
+    code = "import awk, awkalone, json; print(json.dumps([awk.sub.leaf.WHAT, awkalone.WHAT, awk.__file__]))"
+    assert stage.python(code, env=env) == ["patched", "patched", str(link / "awk" / "__init__.py")]
+    stage.site.rename(stage.root / "moved")
+    stage.site.symlink_to(stage.root / "moved")
+    stage.show(everything=EVERYTHING)
+    for path in (stage.site, link, stage.root / "moved"):
+        env = stage.environment(PYTHONPATH=os.pathsep.join([stage.bundle, str(path)]))
+        assert stage.python(code, env=env) == ["patched", "patched", str(path / "awk" / "__init__.py")]
+
+
 NEW = (
     added("awk/extra.py", 'WHAT = "added"\n')
     + added("awk/fresh/__init__.py", "from .inner import WHAT\n")
