@@ -68,7 +68,7 @@ def parse(argv: Sequence[str], output: Output) -> argparse.Namespace | None:
         from patchkit.cli.completion import complete
 
         complete(build_parser(None))
-    behind: Sequence[str] = ()
+    behind: Sequence[str] | None = None
     if name in ("require", "run") and "--" in argv:  # another program's: argparse is not to look at it
         cut = list(argv).index("--")
         argv, behind = argv[:cut], argv[cut + 1 :]
@@ -79,7 +79,12 @@ def parse(argv: Sequence[str], output: Output) -> argparse.Namespace | None:
             raise UsageError("wrong use", hint="see `patchkit --help`") from None
         return None
     if rest:
-        _refuse(rest[0], name, parser)
+        try:
+            _refuse(rest[0], name, parser)
+        except UsageError as error:
+            if name == "run" and behind is None:
+                error.hint = "what is the command's own stands behind `--`: patchkit run --with NAME -- CMD"
+            raise
     if arguments.color not in COLORS:
         near = _nearest(arguments.color, COLORS)
         raise UsageError(
@@ -96,7 +101,7 @@ def parse(argv: Sequence[str], output: Output) -> argparse.Namespace | None:
         parser.print_help(sys.stderr)
         raise UsageError("no command given", hint="start with `patchkit try logits-greedy` or `patchkit list`")
     arguments.output = output
-    arguments.behind_dashes = list(behind)
+    arguments.behind_dashes = list(behind or ())
     return arguments
 
 

@@ -200,6 +200,10 @@ def test_wrong_use(env: Environment) -> None:
         error = json.loads(env("--json", *words, check=2).stdout)["error"]
         assert error["code"] == code
         assert says in error["message"]
+    done = env("run", "--with", "alone", "python", "-c", "1", check=2)
+    assert done.stderr.startswith(
+        "error: no option `-c` of `patchkit run`\nhint: what is the command's own stands behind"
+    )
     assert "patchkit run --with NAME -- python x" in env("run", "--with", "alone", "python", "x", check=2).stderr
 
 

@@ -40,9 +40,9 @@ COMMANDS: dict[str, Command] = {
     "run": Command(
         "run",
         "run a command with patches in memory only",
-        "  patchkit run --with logits-greedy -- python -m vllm.entrypoints.openai.api_server\n"
+        "  patchkit run --with logits-greedy -- python serve.py\n"
         "  patchkit run -- pytest -q      with the patches of the project's list\n"
-        "  patchkit run --pristine -- python bench.py      as installed, whatever is applied",
+        "  patchkit run --pristine -- python bench.py      as installed",
         "Run a command whose Pythons import patched modules; no file of the site is\n"
         "written. They see exactly the patches named, whatever is applied on disk; so do\n"
         "the processes that they start. The command's exit status is the one of `run`.",
