@@ -103,7 +103,7 @@ def _install(bundle: str, manifest: dict[str, Any], bases: set[str]) -> None:
                 f"{name} was imported before patches could be put in place, from a .pth file or by an option of the "
                 f"interpreter, so that this process would run {_by_name[name].path} as it is on disk"
             )
-    _refuse_script(getattr(sys, "orig_argv", None) or [])
+    _refuse_script(_command_line())
     for path in list(sys.path_importer_cache):
         if _folder(path) is not None:
             del sys.path_importer_cache[path]
@@ -415,6 +415,18 @@ def isolated(words: Sequence[str]) -> tuple[str, str | None]:
                 break
             letters += letter
     return letters, None
+
+
+def _command_line() -> list[str]:
+    """The words that this interpreter was started with; before Python 3.10 only Linux tells them."""
+    words: list[str] | None = getattr(sys, "orig_argv", None)
+    if words is not None:
+        return words
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+    except OSError:
+        return []
 
 
 def _refuse_script(words: Sequence[str]) -> None:

@@ -204,16 +204,17 @@ print(module.WHAT)
     assert (done.stdout, done.stderr) == ("patched\n", "")
 
 
-def test_a_patched_file_run_as_a_script(stage: Stage) -> None:
+@pytest.mark.parametrize("python", every_python())
+def test_a_patched_file_run_as_a_script(stage: Stage, python: str) -> None:
     """The interpreter reads a script itself, past every loader."""
     stage.show(everything=EVERYTHING)
     for script, way in (("awk/__main__.py", "python -m awk"), ("awkalone.py", "python -m awkalone")):
-        done = stage.run("-W", "ignore", str(stage.site / script))
+        done = stage.run("-W", "ignore", str(stage.site / script), python=python)
         assert (done.returncode, done.stdout) == (5, "")
         assert way in done.stderr
     other = stage.work / "other.py"
     other.write_text("import awk; print(awk.WHAT)")
-    assert stage.run(str(other)).stdout == "patched\n"
+    assert stage.run(str(other), str(stage.site / "awkalone.py"), python=python).stdout == "patched\n"
 
 
 def test_a_bundle_that_cannot_be_used_stops_the_process(stage: Stage) -> None:
