@@ -74,19 +74,14 @@ class Column(NamedTuple):
         return [v for v in self.verdicts if v.state == "applies"]
 
     @property
-    def exact(self) -> bool:
-        """Whether the requirement admits exactly the tried releases that the patch fits."""
+    def exact(self) -> bool | None:
+        """Whether the requirement admits exactly the tried releases that the patch fits; None where none was judged."""
         decided = [v for v in self.verdicts if v.state in ("applies", "fails", "no-edits")]
-        return all(v.admitted == (v.state == "applies") for v in decided)
+        return all(v.admitted == (v.state == "applies") for v in decided) if decided else None
 
     def proposal(self) -> str | None:
-        """The proposed requirement, with the extras and the marker of the one that there is."""
-        if self.proposed is None:
-            return None
-        own = self.requirement
-        extras = f"[{','.join(own.extras)}]" if own.extras else ""
-        marker = f"; {own.marker}" if own.marker is not None else ""
-        return f"{own.name}{extras}{self.proposed.specifier}{marker}"
+        """The proposed requirement, with the marker of the one that there is."""
+        return None if self.proposed is None else self.requirement.with_specifier(self.proposed.specifier)
 
 
 def run_matrix(
@@ -138,7 +133,9 @@ def run_matrix(
             fits = [v.version for v in verdicts if v.state == "applies"]
             fails = [v.version for v in verdicts if v.state in ("fails", "no-edits")]
             specifier = parse_requirement(patch.target.requirement).specifier
-            kept = [v for v in listing.versions if v not in picked and specifier.contains(v, prereleases=pre or None)]
+            # Told here, since `packaging` admits prereleases by itself where nobody says whether they count.
+            prereleases = pre or bool(specifier.prereleases)
+            kept = [v for v in listing.versions if v not in picked and specifier.contains(v, prereleases=prereleases)]
             proposed = propose(fits, fails, listing.versions, kept=kept, pre=pre) if fits else None
             yield Column(patch, listing, tuple(verdicts), proposed)
 

@@ -99,9 +99,7 @@ def write_variants(patch: Patch, parts: Sequence[Part], old: str, new: str, *, i
     specifier = str(own.specifier)
     if not version_matches(specifier, new) or given_up:
         wider = admit(specifier, new, None if given_up else old)
-        marker = f"; {own.marker}" if own.marker is not None else ""
-        extras = f"[{','.join(own.extras)}]" if own.extras else ""
-        text.set_string(("target", "requirement"), f"{own.name}{extras}{wider}{marker}")
+        text.set_string(("target", "requirement"), own.with_specifier(wider))
     return parse_patch(text.data(), patch.path)
 
 

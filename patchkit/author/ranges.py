@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from patchkit.errors import InternalError
 from patchkit.tuples import NamedTuple
 
 MOST_HOLES = 4
@@ -36,7 +37,8 @@ def propose(
 ) -> Range:
     """The narrowest specifier that admits all of ``fits`` and ``kept``, and none of ``fails``.
 
-    Other releases count for nothing inside of the range and end it at its ends.
+    Other releases count for nothing inside of the range and end it at its ends. A release that no specifier tells from
+    one of ``fails`` is left out: where that is each of ``fits``, the newest is named alone.
 
     Args:
         fits: Versions that the patch fits; at least one.
@@ -44,32 +46,67 @@ def propose(
         published: Every version there is.
         kept: Versions that were not tried and that the requirement admits: nothing says that they are to go.
         pre: Whether prereleases were tried: else they are not looked at.
+
+    Raises:
+        InternalError: The specifier does not say what it should: a fault of patchkit.
     """
     tried, bad = set(map(Version, fits)), set(map(Version, fails))
     good = tried | (set(map(Version, kept)) - bad)
     order = sorted({Version(text) for text in published} | good | bad)
     order = [version for version in order if pre or not version.is_prerelease or version in good]
-    first, last = min(good), max(good)
-    holes = [version for version in order if first < version < last and version in bad]
-    left_out: list[Version] = []
-    if len(holes) > MOST_HOLES:
-        first = min(version for version in good if version > holes[-1])
-        left_out = sorted(version for version in good if version < first)
-        holes = []
-    above = next((version for version in order if version > last), None)
-    clauses = [f">={short(first)}"] + [f"!={hole}" for hole in holes]
-    clauses.append(f"<{short(above) if above is not None else following(last)}")
-    specifier = ",".join(clauses)
+    # What leaves 2.3 out leaves 2.3+cpu out with it.
+    chosen = {version for version in good if version.local is None or _public(version) not in bad}
+    if chosen & tried:
+        specifier, chosen = _between(chosen, bad, order)
+    else:
+        chosen = {max(tried)}
+        specifier = f"=={max(tried)}"
     admitted = SpecifierSet(specifier)
+    wrong = [v for v in chosen if not admitted.contains(v, prereleases=True)]
+    wrong += [v for v in bad if admitted.contains(v, prereleases=True)]
+    if wrong:
+        versions = ", ".join(map(str, sorted(wrong)))
+        raise InternalError(f"the specifier {specifier} that was to be proposed is wrong about {versions}")
     untried = [v for v in order if v not in tried and v not in bad and admitted.contains(v, prereleases=True)]
-    assert all(admitted.contains(v, prereleases=True) for v in good if v not in left_out)
-    assert not any(admitted.contains(v, prereleases=True) for v in bad)
-    return Range(specifier, tuple(map(str, left_out)), tuple(map(str, untried)), above is None and last in tried)
+    last = max(chosen)
+    open_end = last in tried and all(_public(version) <= _public(last) for version in order)
+    return Range(specifier, tuple(map(str, sorted(good - chosen))), tuple(map(str, untried)), open_end)
+
+
+def _between(good: set[Version], bad: set[Version], order: Sequence[Version]) -> tuple[str, set[Version]]:
+    """A range with holes that admits ``good`` or, with too many holes, the newest of them; and those that it admits."""
+    last = _public(max(good))
+    holes = _holes(good, bad)
+    before = [version for version in holes if _public(version) < last]
+    if len(holes) > MOST_HOLES and before:
+        good = {version for version in good if _public(version) > _public(before[-1])}
+        holes = _holes(good, bad)
+    above = next((version for version in order if _public(version) > last), None)
+    upper = f"<{short(above) if above is not None else following(last)}"
+    if not all(SpecifierSet(upper).contains(version, prereleases=True) for version in good):
+        upper = f"<={last}"  # "<2.0" leaves the prereleases of 2.0 out
+    return ",".join([f">={short(min(good))}", *(f"!={hole}" for hole in holes), upper]), good
+
+
+def _holes(good: set[Version], bad: set[Version]) -> list[Version]:
+    """The releases to leave out between the ends of ``good``: without a local version that another one covers."""
+    first, last = _public(min(good)), _public(max(good))
+    return [
+        version
+        for version in sorted(bad)
+        if first <= _public(version) <= last and (version.local is None or _public(version) not in bad)
+    ]
+
+
+def _public(version: Version) -> Version:
+    """The version without its local part, which no bound may name: ``2.3`` for 2.3+cpu."""
+    return Version(version.public) if version.local is not None else version
 
 
 def short(version: Version) -> str:
-    """The version without the trailing zeros that PEP 440 does not count: ``0.33`` for 0.33.0."""
-    if version.pre or version.post is not None or version.dev is not None or version.local or version.epoch:
+    """The version as a bound has it, without its local part and the zeros that do not count: ``0.33`` for 0.33.0."""
+    version = _public(version)
+    if version.pre or version.post is not None or version.dev is not None or version.epoch:
         return str(version)
     release = list(version.release)
     while len(release) > 2 and release[-1] == 0:

@@ -37,16 +37,23 @@ def admit(specifier: str, version: str, old: str | None) -> str:
 
 
 def from_on(version: str, old: str) -> str:
-    """What admits the new release and those behind it, seen from the old one."""
-    new = Version(version)
-    return f">={short(new)}" if new > Version(old) else f"<={short(new)}"
+    """What admits the new release and those behind it, seen from the old one; it alone where no bound tells the two."""
+    new, was = Version(version), Version(old)
+    if new.public == was.public:
+        return f"=={new}" if new.local is not None else f"!={was}"
+    return f">={short(new)}" if new > was else f"<={short(new)}"
 
 
 def bound_old(specifier: str | None, version: str, old: str) -> str:
-    """``specifier`` without the new release and those behind it, seen from the old one."""
-    new = Version(version)
-    edge = f"<{short(new)}" if new > Version(old) else f">{short(new)}"
+    """``specifier`` without the new release and those behind it, seen from the old one, which stays."""
+    new, was = Version(version), Version(old)
     kept = [str(one) for one in SpecifierSet(specifier or "")]
+    if new.public == was.public:
+        return _joined([*kept, f"!={new}" if new.local is not None else f"=={was}"])
+    edge = f"<{short(new)}" if new > was else f">{short(new)}"
+    if not SpecifierSet(edge).contains(was, prereleases=True):
+        # "<2.0" leaves the prereleases of 2.0 out, and ">2.3" the post-releases of 2.3.
+        edge = f"<={short(was)}" if new > was else f">={short(was)}"
     same = [text for text in kept if text.startswith(edge[0]) and not text.startswith("~")]
     # A bound that the new one makes needless goes.
     kept = [text for text in kept if text not in same or not _weaker(text, edge)]

@@ -28,6 +28,10 @@ class ParsedRequirement(NamedTuple):
     url: str | None = None
     extras: tuple[str, ...] = ()
 
+    def with_specifier(self, specifier: str) -> str:
+        """The requirement as text, with another specifier and the marker that it has."""
+        return f"{self.name}{specifier}" + (f"; {self.marker}" if self.marker is not None else "")
+
 
 def parse_requirement(text: str) -> ParsedRequirement:
     """Read a requirement.

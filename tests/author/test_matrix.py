@@ -16,7 +16,6 @@ from support.bench import Bench, Run
 from support.dists import keep_wheel, make_wheel
 
 from patchkit.author.published import WheelFiles, get_wheels, opened_wheel
-from patchkit.author.ranges import propose
 from patchkit.cli.main import main
 from patchkit.errors import PlanError
 
@@ -307,44 +306,49 @@ def test_files_are_named_as_they_are_installed(tmp_path: Path) -> None:
 # --- the requirement
 
 
-@pytest.mark.parametrize(
-    ("fits", "fails", "published", "expected"),
-    [
-        (["1.0", "1.1"], ["1.2"], ["1.0", "1.1", "1.2"], ">=1.0,<1.2"),
-        (["0.19.0", "0.32.0"], ["0.18.0"], ["0.18.0", "0.19.0", "0.32.0"], ">=0.19,<0.33"),
-        (["1.0", "1.2"], ["1.1"], ["1.0", "1.1", "1.2"], ">=1.0,!=1.1,<1.3"),
-        (["37"], ["36"], ["36", "37"], ">=37,<38"),
-        (["1.2.3"], [], ["1.2.2", "1.2.3", "1.2.4"], ">=1.2.3,<1.2.4"),
-        (["1.0.post1"], ["1.0"], ["1.0", "1.0.post1"], ">=1.0.post1,<1.1"),
-        (["2024.7.4"], [], ["2024.7.4"], ">=2024.7.4,<2024.8"),
-        (["1!1.0"], [], ["9.0", "1!1.0"], ">=1!1.0,<1!1.1"),
-        # What was not tried ends the range at its ends, and lies in it in between.
-        (["1.1", "1.3"], [], ["1.0", "1.1", "1.2", "1.3", "1.4"], ">=1.1,<1.4"),
-        # More holes than anybody wants to read: the newest run.
-        (["1", "3", "5", "7", "9", "11", "12"], ["2", "4", "6", "8", "10"], [], ">=11,<13"),
-    ],
-)
-def test_the_proposed_specifier(fits: list[str], fails: list[str], published: list[str], expected: str) -> None:
-    from packaging.specifiers import SpecifierSet
-
-    found = propose(fits, fails, published or [*fits, *fails])
-    assert found.specifier == expected
-    admitted = SpecifierSet(found.specifier)
-    assert [v for v in fits if not admitted.contains(v) and v not in found.left_out] == []
-    assert [v for v in fails if admitted.contains(v)] == []
-
-
-def test_what_the_range_admits_untried_is_named() -> None:
-    found = propose(["1.1", "1.3"], [], ["1.0", "1.1", "1.2", "1.3"])
-    assert (found.untried, found.open_end) == (("1.2",), True)
-
-
 def test_what_was_not_tried_is_not_taken_out_of_the_requirement(bench: Bench, cached: Path) -> None:
     bench.patch("fix", EDIT, requirement="demo<2")
     run = bench.json("matrix", "fix", "--offline", "--versions", ">=1.2")
     assert states(run) == {"2.1": "fails", "2.0": "fails", "1.3": "applies", "1.2": "fails"}
     requirement = run.json["patches"][0]["requirement"]
     assert (requirement["proposed"], requirement["untried"]) == ("demo>=1.0,!=1.2,<2.0", ["1.0", "1.1"])
+
+
+def test_a_local_version_is_bounded_by_its_public_part(bench: Bench, tmp_path: Path) -> None:
+    for version, text in {"2.2": MOVED, "2.3+cpu": CORE, "2.3+cu118": MOVED}.items():
+        keep(tmp_path / "cache", version, {"demo/core.py": text})
+    bench.patch("fix", EDIT, requirement="demo==2.3+cpu")
+    run = bench.json("matrix", "fix", "--offline")
+    assert states(run) == {"2.3+cu118": "fails", "2.3+cpu": "applies", "2.2": "fails"}
+    assert run.json["patches"][0]["requirement"]["proposed"] == "demo>=2.3,!=2.3+cu118,<2.4"
+
+
+def test_a_prerelease_that_fits_before_a_final_release_that_does_not(bench: Bench, tmp_path: Path) -> None:
+    for version, text in {"2.0rc1": CORE, "2.0": MOVED}.items():
+        keep(tmp_path / "cache", version, {"demo/core.py": text})
+    bench.patch("fix", EDIT)
+    run = bench.json("matrix", "fix", "--offline", "--pre")
+    assert run.json["patches"][0]["requirement"]["proposed"] == "demo>=2.0rc1,<=2.0rc1"
+
+
+def test_a_prerelease_that_nobody_asked_for_is_no_bound(bench: Bench, tmp_path: Path) -> None:
+    for version in ("0.9rc1", "1.0", "1.1"):
+        keep(tmp_path / "cache", version, {"demo/core.py": CORE})
+    bench.patch("fix", EDIT, requirement="demo<1.1")
+    run = bench.json("matrix", "fix", "--offline", "--limit", "1")
+    assert states(run) == {"1.1": "applies", "1.0": "applies"}
+    assert run.json["patches"][0]["requirement"]["proposed"] == "demo>=1.0,<1.2"
+    # One that the requirement names is not taken out of it.
+    bench.patch("fix", EDIT, requirement="demo>=0.9rc1")
+    run = bench.json("matrix", "fix", "--offline", "--limit", "1")
+    assert run.json["patches"][0]["requirement"]["proposed"] == "demo>=0.9rc1,<1.2"
+
+
+def test_where_nothing_was_judged_nothing_is_exact(bench: Bench, tmp_path: Path) -> None:
+    keep(tmp_path / "cache", "2.0", {"demo/core.py": FIXED})
+    bench.patch("fix", EDIT + UPSTREAMED)
+    requirement = bench.json("matrix", "fix", "--offline").json["patches"][0]["requirement"]
+    assert (requirement["exact"], requirement["proposed"]) == (None, None)
 
 
 def test_downloads_under_way_are_ended_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from support.bench import Bench
 from support.porting import EDIT, OLD, Porter
 
 from patchkit.author.align import Alignment, renames
-from patchkit.author.relax import admit, bound_old, from_on
 from patchkit.author.splice import PatchText
 from patchkit.errors import PatchFileError
 from patchkit.model.load import load_patch
@@ -362,6 +361,25 @@ def test_an_older_release_is_ported_to_as_well(porter: Porter) -> None:
     assert porter.result("0.5", {"demo/core.py": new}) == new.replace("size)", "size + 1)")
 
 
+def test_a_local_version_is_told_by_its_public_part_or_by_name(porter: Porter) -> None:
+    """No file may hold `>=2.0+cpu`."""
+    moved = OLD.replace("        self.done += 1\n", "        self.count(1)\n")
+    path = porter.patch()
+    porter.release("2.0+cpu", {"demo/core.py": moved})
+    run = porter("--write", to="2.0+cpu")
+    assert (run.status, run.json["state"]) == (0, "ported"), run.err
+    assert [edit.versions for edit in load_patch(str(path)).edits] == ["<2.0", ">=2.0"]
+    assert porter.result("2.0+cpu", {"demo/core.py": moved}) == moved.replace("size)", "size + 1)")
+    # A build of the very release that it is for.
+    path = porter.patch(requirement="demo==1.0")
+    porter.release("1.0+cpu", {"demo/core.py": moved})
+    run = porter("--write", "--from", "1.0", to="1.0+cpu")
+    assert (run.status, run.json["state"]) == (0, "ported"), run.err
+    assert [edit.versions for edit in load_patch(str(path)).edits] == ["!=1.0+cpu", "==1.0+cpu"]
+    for version, text in {"1.0": OLD, "1.0+cpu": moved}.items():
+        assert porter.result(version, {"demo/core.py": text}) == text.replace("size)", "size + 1)")
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
 def test_the_patch_file_keeps_its_form(porter: Porter, newline: str, bom: bytes) -> None:
@@ -399,33 +417,6 @@ def test_a_value_that_is_not_on_its_own_line_is_not_touched() -> None:
         text.set_string(("target", "requirement"), "demo>=1")
     with pytest.raises(PatchFileError, match="header"):
         PatchText(b'edit = [{file = "a"}]\n').insert_behind("edit", 1, "[[edit]]\n")
-
-
-# --- specifiers
-
-
-@pytest.mark.parametrize(
-    ("specifier", "version", "old", "expected"),
-    [
-        (">=0.19,<0.33", "0.33.0", "0.32.0", ">=0.19,<0.34"),
-        ("==0.23.0", "0.24.0", "0.23.0", ">=0.23,<0.25"),
-        ("~=0.23.0", "0.24.1", "0.23.0", ">=0.23,<0.25"),
-        (">=0.19", "0.18.0", "0.19.0", ">=0.18"),
-        (">=1,!=2.0,<3", "2.0", "1.0", ">=1,<3"),
-        ("", "2.0", "1.0", ""),
-        (">=1,<2", "3.1.4", None, ">=3.1.4,<3.2"),
-    ],
-)
-def test_a_specifier_is_widened_by_one_release(specifier: str, version: str, old: str | None, expected: str) -> None:
-    assert admit(specifier, version, old) == expected
-
-
-def test_old_and_new_edits_have_no_version_in_common() -> None:
-    assert (bound_old(None, "2.0", "1.0"), from_on("2.0", "1.0")) == ("<2.0", ">=2.0")
-    assert bound_old(">=0.22", "0.32.0", "0.31.0") == ">=0.22,<0.32"
-    assert bound_old(">=0.22,<0.40", "0.32.0", "0.31.0") == ">=0.22,<0.32"
-    assert bound_old(">=0.22,<0.30", "0.32.0", "0.31.0") == ">=0.22,<0.30,<0.32"
-    assert (bound_old(">=1", "0.5", "1.0"), from_on("0.5", "1.0")) == (">0.5,>=1", "<=0.5")
 
 
 # --- alignment
