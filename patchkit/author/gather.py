@@ -16,10 +16,10 @@ from patchkit.errors import PatchkitError, PlanError, SiteError
 from patchkit.model import checks
 from patchkit.ops.change import ledger_patch
 from patchkit.ops.witness import leads_away, refuse_foreign_link
-from patchkit.ops.workspace import LARGEST_FILE, Workspace, digest
+from patchkit.ops.workspace import Workspace, digest
 from patchkit.runtime.ledger import open_regular
 from patchkit.site.guard import version_matches
-from patchkit.site.paths import key_of, owners, package_directories
+from patchkit.site.paths import LARGEST_FILE, key_of, owners, package_directories
 from patchkit.site.record import leads_out
 from patchkit.state.ledger import FileEntry, PatchEntry, scripts_of
 from patchkit.tuples import NamedTuple

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from patchkit.errors import SiteError
-from patchkit.ops.workspace import LARGEST_FILE
 from patchkit.runtime.ledger import open_regular
+from patchkit.site.paths import LARGEST_FILE
 from patchkit.site.pipcache import PipCache
 from patchkit.site.taint import uv_cache
 

@@ -23,7 +23,14 @@ from patchkit.site.cache import cache_directory
 from patchkit.site.distribution import normalize
 from patchkit.site.grammar import Grammar, SyntaxProblem
 from patchkit.site.guard import version_matches
-from patchkit.site.wheel import cached_versions, cached_wheel, fetch_wheel, released_versions
+from patchkit.site.wheel import (
+    cached_versions,
+    cached_wheel,
+    fetch_wheel,
+    opened_archive,
+    read_member,
+    released_versions,
+)
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -101,14 +108,10 @@ class WheelFiles:
 
         Raises:
             KeyError: The release has no such file.
-            SiteError: ``fetch``: the wheel cannot be read.
+            SiteError: ``fetch``: the wheel cannot be read; ``too-large``.
         """
         if path not in self._read:
-            member = self._members[path]
-            try:
-                self._read[path] = self._archive.read(member)
-            except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-                raise _unreadable(self._archive.filename or self.name, error) from None
+            self._read[path] = read_member(self._archive, self._members[path])
         return self._read[path]
 
     def put(self, path: str, data: bytes | None) -> None:
@@ -125,7 +128,7 @@ class WheelFiles:
 
         Raises:
             KeyError: The release has no such file.
-            SiteError: ``fetch``: the wheel cannot be read.
+            SiteError: ``fetch``: the wheel cannot be read; ``too-large``.
         """
         if path not in self._texts:
             self._texts[path] = FileText(Source(self.data(path), path=path), self.grammar.parse)
@@ -136,7 +139,7 @@ class WheelFiles:
 
         Raises:
             PlanError: ``not-in-distribution``.
-            SiteError: ``fetch``: the wheel cannot be read.
+            SiteError: ``fetch``: the wheel cannot be read; ``too-large``.
         """
         if path not in self._members:
             named = [known for known in self._members if known.rpartition("/")[2] == path.rpartition("/")[2]]
@@ -154,10 +157,16 @@ class WheelFiles:
         return version_matches(specifier, self.version)
 
     def siblings(self) -> Iterator[tuple[str, bytes]]:
-        """The release's Python files."""
+        """The release's Python files, but for what is too large to be source."""
         for path in self.paths():
             if path.endswith((".py", ".pyi")):
-                yield path, self.data(path)
+                try:
+                    data = self.data(path)
+                except SiteError as error:
+                    if error.code != "too-large":
+                        raise
+                    continue
+                yield path, data
 
     def requires_python(self) -> str | None:
         """``Requires-Python`` of the release's metadata, as it stands there."""
@@ -191,21 +200,8 @@ def opened_wheel(path: str, name: str, version: str, site: Site | None = None) -
     Raises:
         SiteError: ``fetch``: it cannot be read.
     """
-    try:
-        archive = zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise _unreadable(path, error) from None
-    with archive:
+    with opened_archive(path) as archive:
         yield WheelFiles(archive, name, version, site)
-
-
-def _unreadable(path: str, error: Exception) -> SiteError:
-    return SiteError(
-        f"{path} cannot be read: {error}",
-        code="fetch",
-        hint="remove it from the cache and fetch it again",
-        details={"path": path},
-    )
 
 
 class Listing(NamedTuple):

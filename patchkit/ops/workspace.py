@@ -18,7 +18,7 @@ from patchkit.errors import PatchkitError, SiteError
 from patchkit.runtime.ledger import file_path, installed, open_regular, read_regular, sha256_hex
 from patchkit.site.distribution import Distribution, find_distribution
 from patchkit.site.environment import Site
-from patchkit.site.paths import ResolvedFile
+from patchkit.site.paths import LARGEST_FILE, ResolvedFile
 from patchkit.state import blobs
 from patchkit.state.ledger import FileEntry, Ledger, PatchEntry, Stat
 from patchkit.tuples import NamedTuple
@@ -26,9 +26,6 @@ from patchkit.tuples import NamedTuple
 if TYPE_CHECKING:
     from patchkit.model.patch import Patch
     from patchkit.site.record import Entry
-
-#: A patched file that is larger than this is refused: nobody's source, and the ledger would hold it twice.
-LARGEST_FILE = 64 << 20
 
 #: Nanoseconds within which a second write may leave the times of a file as they are: a tick of the kernel's clock is 10
 #: ms at most (HZ=100), and a file's times are taken at one.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from patchkit.site.distribution import Distribution
     from patchkit.site.environment import Site
 
+#: A file that is larger than this is refused: nobody's source, and the ledger would hold it twice.
+LARGEST_FILE = 64 << 20
 
 _DEVICES = ("con", "prn", "aux", "nul", "conin$", "conout$")
 

@@ -11,21 +11,27 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PlanError, SiteError, UsageError
 from patchkit.runtime.ledger import open_regular, open_text
 from patchkit.site.cache import cache_directory, write_cached
 from patchkit.site.distribution import normalize
+from patchkit.site.paths import LARGEST_FILE
 
 if TYPE_CHECKING:
+    from zipfile import ZipFile
+
     from patchkit.site.interpreter import Interpreter
     from patchkit.site.process import Completed
 
 #: Seconds for one download, and for one question to the index.
 PATIENCE_DOWNLOAD = 1800.0
 PATIENCE_LISTING = 300.0
+
+#: Bytes that are unpacked at once.
+_PIECE = 1 << 14
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
@@ -161,28 +167,85 @@ def wheel_member(wheel: str, path: str) -> bytes:
 
     Raises:
         PlanError: ``not-in-distribution``: the wheel has no such file.
-        SiteError: ``fetch``: the wheel cannot be read.
+        SiteError: ``fetch``: the wheel cannot be read; ``too-large``.
     """
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            names = set(archive.namelist())
-            stem = "-".join(os.path.basename(wheel).split("-")[:2])
-            for candidate in (path, f"{stem}.data/purelib/{path}", f"{stem}.data/platlib/{path}"):
-                if candidate in names:
-                    return archive.read(candidate)
-    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        raise SiteError(
-            f"{wheel} cannot be read: {error}",
-            code="fetch",
-            hint="remove it from the cache and fetch it again",
-            details={"path": wheel},
-        ) from None
+    with opened_archive(wheel) as archive:
+        names = set(archive.namelist())
+        stem = "-".join(os.path.basename(wheel).split("-")[:2])
+        for candidate in (path, f"{stem}.data/purelib/{path}", f"{stem}.data/platlib/{path}"):
+            if candidate in names:
+                return read_member(archive, candidate)
     raise PlanError(
         f"{os.path.basename(wheel)} has no file {path}",
         code="not-in-distribution",
         details={"path": path, "wheel": os.path.basename(wheel)},
+    )
+
+
+@contextlib.contextmanager
+def opened_archive(wheel: str) -> Iterator[ZipFile]:
+    """A wheel, open for :func:`read_member`.
+
+    Raises:
+        SiteError: ``fetch``: it cannot be read.
+    """
+    import zipfile
+
+    with contextlib.ExitStack() as stack:
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(open_regular(wheel))))
+        except _faults() as error:
+            raise _unreadable(wheel, str(error)) from None
+        yield archive
+
+
+def read_member(archive: ZipFile, member: str) -> bytes:
+    """The bytes of one member of a wheel, which anybody may have made: never more of them than a source file has.
+
+    Raises:
+        KeyError: There is no such member.
+        SiteError: ``fetch``: it cannot be unpacked; ``too-large``: by what the wheel says, before anything is unpacked.
+    """
+    info = archive.getinfo(member)
+    wheel = archive.filename or "the wheel"
+    if info.file_size > LARGEST_FILE:
+        raise SiteError(
+            f"{member} in {wheel}: larger than {LARGEST_FILE >> 20} MiB, which no source file is",
+            code="too-large",
+            hint="patchkit edits source files",
+            details={"path": wheel, "member": member},
+        )
+    pieces = []
+    try:
+        with archive.open(info) as stream:
+            # In pieces: one that unpacks to more than it says is cut off at each.
+            while piece := stream.read(_PIECE):
+                pieces.append(piece)
+    except _faults() as error:
+        raise _unreadable(wheel, f"{member}: {error}") from None
+    return b"".join(pieces)
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """What ``zipfile`` raises of an archive that is damaged, encrypted or packed in a way that this Python has not."""
+    import struct
+    import zipfile
+    import zlib
+
+    found = [OSError, zipfile.BadZipFile, EOFError, RuntimeError, ValueError, struct.error, zlib.error]
+    with contextlib.suppress(ImportError):
+        import lzma
+
+        found.append(lzma.LZMAError)
+    return tuple(found)
+
+
+def _unreadable(wheel: str, why: str) -> SiteError:
+    return SiteError(
+        f"{wheel} cannot be read: {why}",
+        code="fetch",
+        hint="remove it from the cache and fetch it again",
+        details={"path": wheel},
     )
 
 

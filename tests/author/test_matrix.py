@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 from support.bench import Bench, Run
-from support.dists import keep_wheel, make_wheel
+from support.dists import damage_member, keep_wheel, make_wheel
 
-from patchkit.author.published import WheelFiles, get_wheels, opened_wheel
+from patchkit.author.published import get_wheels
 from patchkit.cli.main import main
-from patchkit.errors import PlanError
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip beside pytest")
 
@@ -284,23 +283,17 @@ def test_some_that_cannot_be_had_are_told_beside_the_others(bench: Bench, cached
     assert run.status == 1, "a release that the patch is for was not judged"
 
 
-# --- the wheel's files
-
-
-def test_files_are_named_as_they_are_installed(tmp_path: Path) -> None:
-    files = {
-        "demo/a.py": "a = 1\n",
-        "demo-1.0.data/purelib/demo/b.py": "b = 2\n",
-        "demo-1.0.data/scripts/run": "#!python\n",
-    }
-    wheel = make_wheel(tmp_path, "demo", "1.0", files)
-    with opened_wheel(str(wheel), "demo", "1.0") as found:
-        assert isinstance(found, WheelFiles)
-        assert found.read("demo/a.py", wanted_by=lambda: "x") == b"a = 1\n"
-        assert found.read("demo/b.py", wanted_by=lambda: "x") == b"b = 2\n"
-        assert [path for path, _ in found.siblings()] == ["demo/a.py", "demo/b.py"]
-        with pytest.raises(PlanError, match=r"^x: demo 1\.0 has no file demo/c\.py$"):
-            found.read("demo/c.py", wanted_by=lambda: "x")
+@pytest.mark.parametrize("how", ["deflate", "encrypted", "checksum"])
+def test_a_release_whose_file_cannot_be_unpacked_ends_nothing(bench: Bench, cached: Path, how: str) -> None:
+    wheel = cached / "wheels/demo/1.1/demo-1.1-py3-none-any.whl"
+    damage_member(wheel, "demo/core.py", how)
+    wheel.with_name(f"{wheel.name}.sha256").write_text(hashlib.sha256(wheel.read_bytes()).hexdigest())
+    bench.patch("fix", EDIT, requirement="demo<1.2")
+    run = bench.json("matrix", "fix", "--offline", "--versions", "<1.2")
+    assert states(run) == {"1.1": "unavailable", "1.0": "applies"}
+    assert (run.status, run.error) == (1, None), "a release that the patch is for was not judged"
+    reason = run.json["patches"][0]["versions"][0]["reason"]
+    assert "demo-1.1-py3-none-any.whl cannot be read: demo/core.py: " in reason
 
 
 # --- the requirement

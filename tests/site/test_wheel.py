@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
 
 import pytest
-from support.dists import make_wheel
+from support.dists import damage_member, make_wheel
 from support.interpreters import find_python
 
 from patchkit.errors import PlanError, SiteError, UsageError
@@ -228,6 +230,40 @@ def test_the_members_of_a_wheel(tmp_path: Path) -> None:
     wheel.write_bytes(b"no zip")
     with pytest.raises(SiteError, match="cannot be read"):
         wheel_member(str(wheel), "my_pkg/a.py")
+
+
+@pytest.mark.parametrize("how", ["deflate", "encrypted", "checksum"])
+def test_a_member_that_cannot_be_read_is_the_wheels_fault(tmp_path: Path, how: str) -> None:
+    wheel = make_wheel(tmp_path, "my-pkg", "1.0", {"my_pkg/a.py": "a = 1\n" * 9})
+    damage_member(wheel, "my_pkg/a.py", how)
+    with pytest.raises(SiteError, match=r"my_pkg-1\.0-py3-none-any\.whl cannot be read: my_pkg/a\.py: ") as caught:
+        wheel_member(str(wheel), "my_pkg/a.py")
+    assert caught.value.code == "fetch"
+
+
+def test_what_is_no_regular_file_is_no_wheel(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "my_pkg-1.0-py3-none-any.whl")
+    with pytest.raises(SiteError, match="not a regular file"):
+        wheel_member(str(tmp_path / "my_pkg-1.0-py3-none-any.whl"), "my_pkg/a.py")
+
+
+def test_a_member_is_bounded_by_what_it_says_and_by_what_it_is(tmp_path: Path) -> None:
+    """65 MiB of nothing are packed to 65 kB."""
+    wheel = make_wheel(tmp_path, "my-pkg", "1.0", {"my_pkg/a.py": bytes(65 << 20)})
+    damage_member(wheel, "my_pkg/a.py", "checksum")
+    assert wheel.stat().st_size < 1 << 17
+    tracemalloc.start()
+    with pytest.raises(SiteError, match=r"my_pkg/a\.py in .*: larger than 64 MiB") as caught:
+        wheel_member(str(wheel), "my_pkg/a.py")
+    damage_member(make_wheel(tmp_path, "my-pkg", "1.0", {"my_pkg/a.py": bytes(65 << 20)}), "my_pkg/a.py", "lying")
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    with pytest.raises(SiteError, match="cannot be read"):
+        wheel_member(str(wheel), "my_pkg/a.py")
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert caught.value.code == "too-large"
+    assert peak < 4 << 20
 
 
 def test_the_default_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

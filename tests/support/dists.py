@@ -149,3 +149,33 @@ def keep_wheel(cache: Path, name: str, version: str, files: Mapping[str, str | b
     wheel = make_wheel(folder, name, version, files)
     (folder / f"{wheel.name}.sha256").write_text(hashlib.sha256(wheel.read_bytes()).hexdigest(), encoding="ascii")
     return wheel
+
+
+def damage_member(wheel: Path, member: str, how: str) -> None:
+    """Write a wheel anew, with one member that cannot be read as it should.
+
+    Args:
+        wheel: The wheel.
+        member: The member's name.
+        how: "deflate": what it is packed to is no deflate stream; "encrypted": it says that it is; "checksum": its CRC
+            is another file's; "lying": it unpacks to more than it says.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+        found = archive.getinfo(member)
+    data = bytearray(wheel.read_bytes())
+    central = data.rindex(member.encode()) - 46
+    if how == "deflate":
+        start = found.header_offset + 30 + len(member)
+        data[start : start + found.compress_size] = b"\xff" * found.compress_size
+    elif how == "encrypted":
+        data[central + 8] |= 1
+        data[found.header_offset + 6] |= 1
+    elif how == "checksum":
+        data[central + 16] ^= 1
+    else:
+        data[central + 24 : central + 28] = (10).to_bytes(4, "little")
+    wheel.write_bytes(data)
