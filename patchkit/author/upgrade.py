@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from patchkit.author.matrix import Verdict, judge_release, plan_release
 from patchkit.author.published import get_wheel, opened_wheel
-from patchkit.errors import GuardError, UsageError
+from patchkit.errors import GuardError, PatchFileError, UsageError
 from patchkit.model.load import load_patch, parse_patch
 from patchkit.model.requirement import parse_requirement
 from patchkit.ops.homes import Homes
@@ -15,6 +15,7 @@ from patchkit.site.distribution import normalize
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from patchkit.model.patch import Patch
     from patchkit.site.environment import Site
 
 
@@ -24,6 +25,7 @@ class Survival(NamedTuple):
     ``state`` is "survives", "upstreamed", "refused" (its edits fit, its requirement does not admit the release) or
     "needs-port". ``applied_version`` is what it is applied to now; ``source`` the patch file that was judged, or None
     where that is the ledger's copy; ``otherwise`` what the patch says to do on a release that it is not for.
+    ``passed_over`` is why the file that there is was not judged.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Survival(NamedTuple):
     verdict: Verdict
     source: str | None
     otherwise: str | None
+    passed_over: str | None = None
 
 
 class Upgrade(NamedTuple):
@@ -59,7 +62,7 @@ def check_upgrade(
         site: The site.
         wanted: ``DIST==V``.
         find_patch: The file of an applied patch as it is now, by its name and where it was applied from; the ledger's
-            copy counts where there is none.
+            copy counts where there is none, or where it is wrong or for another distribution.
         offline: Use the cache only.
 
     Raises:
@@ -92,21 +95,39 @@ def check_upgrade(
     wheel = get_wheel(name, version, offline=offline)
     survivals = []
     with opened_wheel(wheel, name, version, site) as pristine, opened_wheel(wheel, name, version, site) as files:
-        for workspace, entry in found:
-            path = find_patch(entry.name, entry.source)
-            patch = (
-                load_patch(path) if path is not None else parse_patch(workspace.patch_data(entry), f"{entry.name}.toml")
-            )
+
+        def judge(patch: Patch) -> tuple[Patch, Verdict]:
             admitted = parse_requirement(patch.target.requirement).specifier.contains(version, prereleases=True)
-            verdict = judge_release(patch, files, admitted, pristine)
+            return patch, judge_release(patch, files, admitted, pristine)
+
+        for workspace, entry in found:
+            path, passed_over, judged = find_patch(entry.name, entry.source), None, None
+            if path is not None:
+                try:
+                    judged = judge(_as_it_is_now(path, name))
+                except PatchFileError as error:
+                    path, passed_over = None, error.message.partition("\n")[0]
+            patch, verdict = judged or judge(parse_patch(workspace.patch_data(entry), f"{entry.name}.toml"))
             if verdict.state == "applies":
                 # In the ledger's order, each on what those before it leave, as `sync` would lay them.
                 for plan in plan_release(patch, files).files:
                     files.put(plan.path, plan.after)
-            state = {"applies": "survives" if admitted else "refused", "upstreamed": "upstreamed"}.get(
+            state = {"applies": "survives" if verdict.admitted else "refused", "upstreamed": "upstreamed"}.get(
                 verdict.state, "needs-port"
             )
             otherwise = patch.target.otherwise if state == "refused" else None
-            survivals.append(Survival(entry.name, state, entry.version, verdict, path, otherwise))
+            survivals.append(Survival(entry.name, state, entry.version, verdict, path, otherwise, passed_over))
     installed = homes.of(name).distribution(name)
     return Upgrade(name, version, installed.version if installed is not None else None, tuple(survivals))
+
+
+def _as_it_is_now(path: str, name: str) -> Patch:
+    """The patch in an applied patch's file.
+
+    Raises:
+        PatchFileError: It is wrong, or for another distribution than ``name`` by now.
+    """
+    patch = load_patch(path)
+    if normalize(patch.target.name) != normalize(name):
+        raise PatchFileError(f"{path} is for {patch.target.name} by now", details={"path": path})
+    return patch

@@ -367,41 +367,7 @@ def test_downloads_under_way_are_ended_with_the_command(tmp_path: Path, monkeypa
             os.kill(int(name), 0)
 
 
-# --- an upgrade
-
-
-@pytest.fixture
-def applied(bench: Bench, tmp_path: Path) -> Bench:
-    """A site with ``demo 1.0`` and the patch ``fix`` applied."""
-    bench.files = {**RELEASES["1.0"]}
-    bench.install("1.0")
-    bench.patch("fix", EDIT + UPSTREAMED, requirement="demo>=1.0,<2")
-    assert bench("apply", "fix").status == 0
-    for version, files in RELEASES.items():
-        keep(tmp_path / "cache", version, files)
-    return bench
-
-
-@pytest.mark.parametrize(
-    ("version", "state", "status"), [("1.1", "survives", 0), ("1.2", "needs-port", 1), ("2.0", "upstreamed", 0)]
-)
-def test_an_upgrade_is_judged_before_it_is_made(applied: Bench, version: str, state: str, status: int) -> None:
-    before = applied.read("demo/core.py")
-    run = applied.json("matrix", "--upgrade", f"demo=={version}", "--offline")
-    assert [(p["name"], p["state"]) for p in run.json["patches"]] == [("fix", state)]
-    assert (run.status, run.json["installed"]) == (status, "1.0")
-    assert applied.read("demo/core.py") == before
-    text = applied("matrix", "--upgrade", f"demo=={version}", "--offline")
-    assert text.status == status
-    assert ("patchkit port fix --to 1.2" in text.out) == (version == "1.2")
-
-
-def test_an_upgrade_out_of_the_requirement_is_refused_although_it_fits(applied: Bench, tmp_path: Path) -> None:
-    keep(tmp_path / "cache", "3.0", {"demo/core.py": CORE})
-    run = applied.json("matrix", "--upgrade", "demo==3.0", "--offline")
-    assert [p["state"] for p in run.json["patches"]] == ["refused"]
-    assert run.status == 1
-    assert "see: patchkit port fix --to 3.0" in applied("matrix", "--upgrade", "demo==3.0", "--offline").out
+# --- what is printed
 
 
 def test_what_to_do_next_is_named(bench: Bench, cached: Path) -> None:
@@ -409,42 +375,6 @@ def test_what_to_do_next_is_named(bench: Bench, cached: Path) -> None:
     said = " ".join(bench("matrix", "fix", "--offline").out.split())
     assert f"to take it: `requirement` in [target] of {path}" in said
     assert "to carry it to 2.0: `patchkit port fix --to 2.0`" in said
-
-
-def test_an_upgrade_is_judged_by_the_grammar_of_the_site(applied: Bench) -> None:
-    """What this Python could read counts for nothing where the site's is older."""
-    newer = '"""\n    match x:\n        case _:\n            y = 2 * x\n"""'
-    later = EDIT.replace('"y = x + x"', '"    y = x + x\\n"').replace('"y = 2 * x"', newer) + 'versions = ">=1.1"\n'
-    applied.patch("fix", EDIT + 'versions = "<1.1"\n' + later, requirement="demo")
-    assert applied("matrix", "--upgrade", "demo==1.1", "--offline").status == 0
-    applied.site = applied.root / "lib" / "python3.9" / "site-packages"
-    applied.install("1.0")
-    assert applied("apply", "fix").status == 0
-    run = applied.json("matrix", "--upgrade", "demo==1.1", "--offline")
-    assert (run.status, [(p["name"], p["state"]) for p in run.json["patches"]]) == (1, [("fix", "needs-port")])
-
-
-def test_an_upgrade_is_judged_with_the_other_patches_laid_on(applied: Bench, tmp_path: Path) -> None:
-    """The second patch edits what the first one writes: by itself, it fits no release."""
-    second = EDIT.replace('"y = x + x"', '"y = 2 * x"', 1).replace('replace = "y = 2 * x"', 'replace = "y = x * 2"')
-    applied.patch("second", second, requirement="demo>=1.0,<2", target='after = ["fix"]')
-    assert applied("apply", "second").status == 0
-    run = applied.json("matrix", "--upgrade", "demo==1.1", "--offline")
-    assert [(p["name"], p["state"]) for p in run.json["patches"]] == [("fix", "survives"), ("second", "survives")]
-    run = applied.json("matrix", "--upgrade", "demo==2.0", "--offline")
-    assert [(p["name"], p["state"]) for p in run.json["patches"]] == [("fix", "upstreamed"), ("second", "refused")]
-
-
-def test_an_upgrade_is_judged_by_the_ledger_s_copy_where_the_file_is_gone(applied: Bench) -> None:
-    (applied.patches / "fix.toml").unlink()
-    run = applied.json("matrix", "--upgrade", "demo==1.1", "--offline")
-    assert [(p["state"], p["source"]) for p in run.json["patches"]] == [("survives", None)]
-
-
-def test_an_upgrade_of_what_is_not_patched_says_so(applied: Bench) -> None:
-    run = applied.json("matrix", "--upgrade", "other==1.0", "--offline")
-    assert (run.status, run.error["code"]) == (3, "not-applied")
-    assert "demo" in run.error["hint"]
 
 
 def test_json_is_one_object(bench: Bench, cached: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -278,7 +278,8 @@ def _upgrade(arguments: Namespace) -> int:
             words = ["its edits fit, but its requirement does not admit the release", *words]
             words.append(" ".join(patch.otherwise.split()) if patch.otherwise else "widen it, if it still makes sense:")
         if patch.source is None:
-            words.append("judged by the ledger's copy of the patch")
+            why = f", since its file cannot be: {patch.passed_over}" if patch.passed_over else ""
+            words.append(f"judged by the ledger's copy of the patch{why}")
         output.line(f"  {patch.name.ljust(width)}  {output.paint(patch.state, style)}")
         for text in words:
             output.paragraph(text, width + 4, hanging=2)
@@ -297,6 +298,7 @@ def _upgrade(arguments: Namespace) -> int:
                 "applied_version": patch.applied_version,
                 "source": patch.source,
                 "otherwise": patch.otherwise,
+                "passed_over": patch.passed_over,
                 **{k: v for k, v in patch.verdict._asdict().items() if k not in ("state", "version", "admitted")},
             }
             for patch in found.patches
