@@ -25,15 +25,14 @@ from patchkit.author.draft import change_of, draft_of
 from patchkit.author.hunks import lines_of
 from patchkit.author.matrix import plan_release, short_reason
 from patchkit.author.proposal import Part, Port, prove, write_variants
-from patchkit.author.published import HostGrammar, WheelFiles
+from patchkit.author.published import WheelFiles
 from patchkit.author.relax import from_on
 from patchkit.author.splice import table_of
 from patchkit.edit.locate import FileText
 from patchkit.edit.plan import plan_patch, upstreamed_by
 from patchkit.edit.source import Source
-from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError, SiteError
+from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError
 from patchkit.model.patch import Condition, Edit, Patch, Remove
-from patchkit.model.requirement import parse_requirement
 
 if TYPE_CHECKING:
     from patchkit.edit.plan import FilePlan
@@ -56,7 +55,7 @@ def port(
         PatchFileError: The patch is wrong whatever the release is.
     """
     before = plan_release(patch, old)
-    if upstreamed_by(patch, new, HostGrammar()) is not None:
+    if upstreamed_by(patch, new, new.grammar) is not None:
         return Port(patch, old.version, new.version, "upstreamed", ())
     parts = [
         _part(patch, edit, old, new)
@@ -138,7 +137,7 @@ def _alone(patch: Patch, edit: Edit) -> Patch:
 def _newcomer(patch: Patch, edit: Edit, new: WheelFiles) -> Part:
     """An edit that is for the new release already, and not for the old one."""
     try:
-        plan_patch(_alone(patch, edit), new, HostGrammar())
+        plan_patch(_alone(patch, edit), new, new.grammar)
     except PatchFileError:
         raise
     except PlanError as error:
@@ -171,10 +170,9 @@ def _decide(patch: Patch, edit: Edit, error: PlanError, refused: Refused, new: W
 
 def _part(patch: Patch, edit: Edit, old: WheelFiles, new: WheelFiles) -> Part:
     alone = _alone(patch, edit)
-    grammar = HostGrammar()
-    was = plan_patch(alone, old, grammar)
+    was = plan_patch(alone, old, old.grammar)
     try:
-        now = plan_patch(alone, new, grammar)
+        now = plan_patch(alone, new, new.grammar)
     except PatchFileError:
         raise
     except PlanError as error:
@@ -295,7 +293,7 @@ def _tried(
         return decide(refused)
     anchor = found.anchor
     variant = Edit(edit.index, (target,), anchor.action, find=anchor.find, text=anchor.text, scope=anchor.scope)
-    made = plan_patch(_alone(patch, variant), new, HostGrammar()).files[0].after
+    made = plan_patch(_alone(patch, variant), new, new.grammar).files[0].after
     if Source(made or b"", path=target).text != found.after:
         raise InternalError(f"the carried {table_of(edit)} {edit.index} of {patch.name} makes another change")
     kept = _retargeted(patch, edit, variant, new)
@@ -323,7 +321,7 @@ def _retargeted(patch: Patch, edit: Edit, variant: Edit, new: WheelFiles) -> Edi
     for scope in dict.fromkeys((variant.scope, edit.scope)):
         candidate = edit._replace(files=variant.files, scope=scope, examples=())
         try:
-            plans = [plan_patch(_alone(patch, one), new, HostGrammar()) for one in (candidate, variant)]
+            plans = [plan_patch(_alone(patch, one), new, new.grammar) for one in (candidate, variant)]
         except PlanError:
             continue
         if [file.after for file in plans[0].files] == [file.after for file in plans[1].files]:
@@ -380,7 +378,7 @@ def _since(patch: Patch, part: Part, new: WheelFiles, between: Sequence[WheelFil
 
 def _fits(patch: Patch, edit: Edit, files: WheelFiles) -> bool:
     try:
-        plan_patch(_alone(patch, edit), files, HostGrammar())
+        plan_patch(_alone(patch, edit), files, files.grammar)
     except PatchFileError:
         raise
     except PlanError:
@@ -445,25 +443,3 @@ def _original(patch: Patch, condition: Condition, ported: Patch, new: WheelFiles
     plain = condition._replace(index=0, versions=None)
     found = [one.index for one in ours if one._replace(index=0, versions=None) == plain]
     return found[0] if len(found) == 1 else None
-
-
-def find_base(patch: Patch, versions: Sequence[str], to: str) -> list[str]:
-    """The releases to port from, the best first: those within the requirement that lie next to ``to``.
-
-    Raises:
-        SiteError: ``fetch``: there is none.
-    """
-    from packaging.version import Version
-
-    goal = Version(to)
-    own = parse_requirement(patch.target.requirement).specifier
-    known = [v for v in versions if own.contains(v, prereleases=True) and Version(v) != goal]
-    older = [v for v in reversed(known) if Version(v) < goal]
-    newer = [v for v in known if Version(v) > goal]
-    if not older and not newer:
-        raise SiteError(
-            f"{patch.name}: there is no release to port from: {patch.target.requirement} admits none but {to}",
-            code="fetch",
-            hint="name one that the patch fits with --from",
-        )
-    return [*older, *newer]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from patchkit.cli.context import catalog_of, refuse_foreign
+from patchkit.cli.context import catalog_of, refuse_foreign, site_of
 from patchkit.cli.output import Output
-from patchkit.errors import PlanError, SiteError
 
 if TYPE_CHECKING:
     from patchkit.author.proposal import Part, Port
@@ -33,10 +33,7 @@ def configure_port(parser: ArgumentParser) -> None:
 
 def run_port(arguments: Namespace) -> int:
     """Propose where the edits of a patch go on another release; 1 when a person must decide."""
-    from contextlib import ExitStack
-
-    from patchkit.author.port import port
-    from patchkit.author.published import cached_between, get_wheel, opened_wheel
+    from patchkit.author.bases import port_to
     from patchkit.author.save import replace_file
     from patchkit.cli.progress import Ticker
 
@@ -45,34 +42,16 @@ def run_port(arguments: Namespace) -> int:
     patch = catalog.load(arguments.name)
     if arguments.write:
         refuse_foreign(catalog, patch)
-    tick = Ticker(output)
-    name = patch.target.name
-    tick(0, 0, f"fetching {name} {arguments.to}")
-    wheel = get_wheel(name, arguments.to, offline=arguments.offline)
-    with opened_wheel(wheel, name, arguments.to) as new:
-        found = None
-        for base in _bases(arguments, patch, tick):
-            with ExitStack() as stack:
-                paths = {
-                    version: get_wheel(name, version, offline=True)
-                    for version in cached_between(name, base, new.version)
-                }
-                between = [stack.enter_context(opened_wheel(path, name, v)) for v, path in paths.items()]
-                old = stack.enter_context(opened_wheel(get_wheel(name, base, offline=arguments.offline), name, base))
-                try:
-                    found = port(patch, old, new, between=between, in_place=arguments.in_place)
-                    break
-                except PlanError as error:
-                    if arguments.base is not None:
-                        error.message = f"{name} {base}: {error.message}"
-                        error.hint = "name a release that the patch fits with --from"
-                        raise
-        if found is None:
-            raise SiteError(
-                f"{patch.name} fits none of the releases that it could be ported from",
-                code="no-base",
-                hint=f"`patchkit matrix {patch.name}` says where it fits; name such a release with --from",
-            )
+    named = arguments.python is not None or arguments.site is not None
+    found = port_to(
+        patch,
+        arguments.to,
+        base=arguments.base,
+        in_place=arguments.in_place,
+        offline=arguments.offline,
+        site=site_of(arguments) if named else None,
+        progress=Ticker(output),
+    )
     output.clear_status()
     written = None
     diff = _diff(patch, found)
@@ -83,15 +62,13 @@ def run_port(arguments: Namespace) -> int:
             written = patch.path
             output.line(f"written: {patch.path}")
         else:
-            given = f" --from {arguments.base}" if arguments.base else ""
-            given += " --in-place" if arguments.in_place else ""
             output.line("nothing is written; to write it:")
-            output.line(f"  patchkit port {arguments.name} --to {arguments.to}{given} --write")
+            output.line(f"  {_to_write(arguments)}")
     ok = found.state != "decide"
     output.json(
         ok=ok,
         name=patch.name,
-        distribution=name,
+        distribution=patch.target.name,
         releases={"from": found.old_version, "to": found.new_version},
         state=found.state,
         problem=found.problem,
@@ -104,19 +81,17 @@ def run_port(arguments: Namespace) -> int:
     return 0 if ok else 1
 
 
-#: Releases that are tried as the one to port from, before a person is asked to name one.
-_TRIES = 4
+def _to_write(arguments: Namespace) -> str:
+    """The same command, as it is typed, with --write."""
+    folders = [*(arguments.patches or ()), *(getattr(arguments, "patches_behind", None) or ())]
+    options = [("--python", arguments.python), ("--site", arguments.site), *(("--patches", one) for one in folders)]
+    words = ["patchkit", *_given(options), "port", arguments.name, "--to", arguments.to]
+    words += [*_given([("--from", arguments.base)]), *(["--in-place"] if arguments.in_place else [])]
+    return shlex.join([*words, *(["--offline"] if arguments.offline else []), "--write"])
 
 
-def _bases(arguments: Namespace, patch: Patch, tick: Any) -> Sequence[str]:
-    if arguments.base is not None:
-        return [arguments.base]
-    from patchkit.author.port import find_base
-    from patchkit.author.published import list_versions
-
-    tick(0, 0, f"asking for the releases of {patch.target.name}")
-    listing = list_versions(patch.target.name, offline=arguments.offline)
-    return find_base(patch, listing.versions, arguments.to)[:_TRIES]
+def _given(options: Sequence[tuple[str, str | None]]) -> list[str]:
+    return [word for option, value in options if value is not None for word in (option, value)]
 
 
 def _diff(patch: Patch, found: Port) -> str:
