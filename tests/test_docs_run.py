@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.dists import make_dist, make_wheel
+from support.dists import keep_wheel, make_dist, make_wheel
 from support.documents import (
     ROOT,
     Console,
@@ -39,6 +39,20 @@ def test_the_comparison_itself() -> None:
     assert not matches("a\n", "a\nb\n")
     assert not matches("", "a\n")
     assert not matches("a\n...\nd", "a\nb\nc\n")
+
+
+def test_a_console_does_not_say_how_far_it_is(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of progress only by a machine that is busy is no part of what a document shows."""
+    monkeypatch.setattr("patchkit.cli.progress.QUIET", -1.0)
+    monkeypatch.setenv("PATCHKIT_CACHE", str(tmp_path / "cache"))
+    keep_wheel(tmp_path / "cache", "greeting", "1.4", {"greeting/speak.py": SPEAK})
+    (project / "patches" / "greet.toml").write_text(
+        'schema = 1\nname = "greet"\nsummary = "s"\n[target]\nrequirement = "greeting"\n'
+        '[[edit]]\nfile = "greeting/speak.py"\nfind = "Hey"\nreplace = "Hello"\n'
+    )
+    assert main(["matrix", "greet", "--offline"]) == 0
+    printed = Console(project, lambda: None).run("patchkit matrix greet --offline")
+    assert printed.startswith("greet on greeting: 1 release, newest first\n")
 
 
 #: attrdict 2.0.1, cut down to what the tutorial touches; the first lines are the release's own.

@@ -18,7 +18,7 @@ from support.dists import damage_member, keep_wheel, make_wheel
 from patchkit.author.published import get_wheels
 from patchkit.cli.main import main
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip beside pytest")
+needs_pip = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip beside pytest")
 
 CORE = "def double(x):\n    y = x + x\n    return y\n"
 MOVED = "def twice(x):\n    y = x + x\n    return y\n"
@@ -204,6 +204,7 @@ def test_an_error_half_way_leaves_no_thread_behind(bench: Bench, cached: Path) -
 # --- fetching
 
 
+@needs_pip
 def test_wheels_are_fetched_once_through_pip(bench: Bench, index: Path, tmp_path: Path) -> None:
     for version in ("1.0", "1.1", "1.2"):
         make_wheel(index, "demo", version, RELEASES[version])
@@ -224,6 +225,7 @@ def test_wheels_are_fetched_once_through_pip(bench: Bench, index: Path, tmp_path
     assert "demo" in again.json["patches"][0]["offline"]
 
 
+@needs_pip
 def test_one_release_is_kept_once_however_it_is_spelled(bench: Bench, index: Path, tmp_path: Path) -> None:
     for version in ("1.0.0", "1.1.0"):
         make_wheel(index, "demo", version, RELEASES["1.0"])
@@ -239,6 +241,7 @@ def test_one_release_is_kept_once_however_it_is_spelled(bench: Bench, index: Pat
     assert list(states(bench.json("matrix", "fix", "--offline"))) == ["1.1.0", "1.0.0"]
 
 
+@needs_pip
 def test_a_release_without_a_wheel_is_no_finding(bench: Bench, index: Path, tmp_path: Path) -> None:
     make_wheel(index, "demo", "1.0", RELEASES["1.0"])
     # What the index lists and pip does not give: a wheel for another machine.

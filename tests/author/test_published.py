@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -61,8 +60,8 @@ def test_what_is_put_is_read_from_then_on(tmp_path: Path) -> None:
 
 def test_no_wheel_at_all(tmp_path: Path) -> None:
     (tmp_path / "demo-1.0-py3-none-any.whl").write_bytes(b"no zip")
-    os.mkfifo(tmp_path / "pipe.whl")
-    for name in ("demo-1.0-py3-none-any.whl", "pipe.whl", "missing.whl"):
+    (tmp_path / "folder.whl").mkdir()
+    for name in ("demo-1.0-py3-none-any.whl", "folder.whl", "missing.whl"):
         with (
             pytest.raises(SiteError, match="cannot be read") as caught,
             opened_wheel(str(tmp_path / name), "demo", "1"),

@@ -12,7 +12,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -60,9 +59,7 @@ def _spent() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def test_the_shipped_patches_fit_what_they_say(
-    wheel: Callable[[str, str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_shipped_patches_fit_what_they_say(wheel: Callable[[str, str], Path], tmp_path: Path) -> None:
     for version in RELEASES:
         path = wheel("tpu-inference", version)
         folder = tmp_path / "wheels" / "tpu-inference" / version
@@ -79,15 +76,8 @@ def test_the_shipped_patches_fit_what_they_say(
     # Narrower than what fits, on purpose: from 0.30 on, the release has a setting of its own.
     assert {v["state"] for v in blocks["versions"]} == {"applies"}
     assert blocks["requirement"]["proposed"] == "tpu-inference>=0.18,<0.33"
-    bare = min(_bare() for _ in range(3))
-    with capsys.disabled():
-        print(f"\nmatrix of 2 patches over 15 releases: {spent:.2f} s of CPU, {spent / bare:.0f} x `python -c pass`")
-
-
-def _bare() -> float:
-    before = _spent()
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
-    return _spent() - before
+    # Two patches over 15 releases: seconds, once they are there; 3.7 s of CPU where this was written.
+    assert spent < 20
 
 
 def without_probes(name: str) -> Patch:
@@ -165,26 +155,21 @@ def test_the_shipped_patch_without_its_other_variant_asks_for_nothing_but_its_ra
         assert found.requirement == f"tpu-inference>=0.23,<0.{int(version.split('.')[1]) + 1}"
 
 
-def test_a_small_package_out_of_the_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_package_out_of_the_index(tmp_path: Path) -> None:
     (tmp_path / "sections.toml").write_text(
         'schema = 1\nname = "sections"\nsummary = "s"\n[target]\nrequirement = "iniconfig>=2.0"\n'
         '[[edit]]\nfile = "iniconfig/__init__.py"\nscope = "SectionWrapper.lineof"\n'
         'match = "return $X"\nreplace = "return $X or None"\ncount = 1\n'
     )
     arguments = ["matrix", str(tmp_path / "sections.toml"), "--versions", ">=1.1,<2.2"]
-    started = time.monotonic()
     status, found, _ = run(tmp_path / "cache", *arguments)
-    first = time.monotonic() - started
-    assert status in (0, 1)
     (patch,) = found["patches"]  # type: ignore[misc]
-    assert {"2.1.0", "2.0.0"} <= {v["version"] for v in patch["versions"]}
-    assert {v["state"] for v in patch["versions"]} <= {"applies", "no-wheel"}  # 1.1.0 is there as a source only
+    states = {v["version"]: v["state"] for v in patch["versions"]}
+    assert (states["2.1.0"], states["2.0.0"]) == ("applies", "applies")
+    assert set(states.values()) <= {"applies", "no-wheel"}  # 1.1.0 is there as a source only
+    assert (status, found["ok"]) == (0, True), "it fits each release that its requirement admits"
     kept = sorted(path.name for path in (tmp_path / "cache" / "wheels" / "iniconfig").rglob("*.whl"))
     assert len(kept) == sum(v["state"] == "applies" for v in patch["versions"])
-    started = time.monotonic()
-    again = run(tmp_path / "cache", *arguments, "--offline")
+    status, again, _ = run(tmp_path / "cache", *arguments, "--offline")
     fetched = [v for v in patch["versions"] if v["state"] == "applies"]
-    assert again[1]["patches"][0]["versions"] == fetched  # type: ignore[index]
-    with capsys.disabled():
-        second = time.monotonic() - started
-        print(f"\n{len(kept)} releases: {first:.1f} s with the download, {second:.1f} s out of the cache")
+    assert (status, again["patches"][0]["versions"]) == (0, fetched)  # type: ignore[index]

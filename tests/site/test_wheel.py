@@ -241,6 +241,7 @@ def test_a_member_that_cannot_be_read_is_the_wheels_fault(tmp_path: Path, how: s
     assert caught.value.code == "fetch"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_what_is_no_regular_file_is_no_wheel(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "my_pkg-1.0-py3-none-any.whl")
     with pytest.raises(SiteError, match="not a regular file"):

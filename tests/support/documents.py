@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import math
 import re
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 from patchkit.cli.main import main
 
@@ -77,7 +79,10 @@ class Console:
             )
 
     def run(self, command: str) -> str:
-        """Run one command and return what it printed, on stdout and stderr."""
+        """Run one command and return what it printed, on stdout and stderr: a document shows both, as a terminal does.
+
+        Without how far it is: whether that is said depends on how long it takes.
+        """
         words = shlex.split(command)
         if command == "echo $?":
             return f"{self.status}\n"
@@ -86,7 +91,11 @@ class Console:
             return ""
         if words[0] == "patchkit":
             printed = io.StringIO()
-            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            with (
+                contextlib.redirect_stdout(printed),
+                contextlib.redirect_stderr(printed),
+                mock.patch("patchkit.cli.progress.QUIET", math.inf),
+            ):
                 self.status = main(words[1:])
             return printed.getvalue()
         assert words[0] in ("sed", "python"), command
