@@ -426,14 +426,14 @@ def _read(absolute: str) -> bytes | None:
         return file.read()
 
 
-def _unwritable(path: str) -> str | None:
+def unwritable(path: str) -> str | None:
     """Why a patch file cannot name a path, in words; None where it can."""
     complaint = checks.path(path)
     return None if complaint is None else complaint.message.removeprefix(f"{checks.quote(path)} ")
 
 
 def _note(found: Gathered, change: Changed) -> None:
-    reason = _unwritable(change.path)
+    reason = unwritable(change.path)
     if reason is not None:
         found.left.append((change.path, reason))
     elif b"\0" in change.after[:8192] or b"\0" in change.before[:8192]:
@@ -460,7 +460,7 @@ def _note_new(found: Gathered, path: str, absolute: str, choice: Choice) -> None
 
 def note_added(found: Gathered, path: str, data: bytes) -> None:
     """Note a new file: as one that a patch adds, or left out with the reason why none can."""
-    reason = _unwritable(path)
+    reason = unwritable(path)
     if reason is None:
         try:
             data.decode("utf-8")

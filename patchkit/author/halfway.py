@@ -11,6 +11,8 @@ from patchkit.author.importing import Laid, lay
 from patchkit.author.scratch import Copy, scratch_copy
 from patchkit.author.target import opened_for
 from patchkit.errors import SiteError
+from patchkit.ops.check import GLANCE_SECONDS, steady
+from patchkit.ops.session import once
 
 if TYPE_CHECKING:
     from patchkit.site.environment import Site
@@ -42,12 +44,17 @@ def lay_into(
     Raises:
         UsageError: ``diff``; ``exists``: the folder is there, and not empty.
         GuardError: ``not-installed``, ``editable``.
-        PlanError: ``nothing-changed``, ``present``.
+        PlanError: ``nothing-changed``, ``present``, ``paths``.
         SiteError: A file's original cannot be had; the folder cannot be written.
     """
     files = read_diff(diff)
-    with opened_for(site, dist, write=False, notice=notice) as (workspace, distribution):
-        laid = lay(workspace, distribution, diff, files, exclude=exclude, notice=notice, progress=progress)
+    tell = once(notice)
+
+    def work() -> Laid:
+        with opened_for(site, dist, write=False, notice=tell) as (workspace, distribution):
+            return lay(workspace, distribution, diff, files, exclude=exclude, notice=tell, progress=progress)
+
+    laid = steady(site, work, wait=GLANCE_SECONDS, notice=tell)
     copy = scratch_copy(site, dist, folder, notice=notice, progress=progress)
     written = {change.path: change.after for change in laid.gathered.changed} | dict(laid.gathered.added)
     try:

@@ -1,14 +1,14 @@
 """Where the hunks of a unified diff belong in a file whose lines have moved: by content, once, or not at all.
 
 Line numbers are never looked at, and no line is taken for another that is nearly the same. Where :func:`place` leaves
-a choice, :func:`as_said` serves a file of which the diff proves that it is the one that it was made of.
+a choice, :func:`placements` has all there are, for who can prove which one is right.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from patchkit.edit.parse import BLANKS
@@ -21,15 +21,13 @@ class DiffHunk(NamedTuple):
     """A hunk: its lines with their marks, and the 1-based line of the diff file that it begins at.
 
     ``headings`` are the heads of the function or class above it, by each of the rules of :data:`_HEADS`; a diff says
-    one of them behind ``@@``, or something else, which is as good as nothing. ``start`` is the 1-based line of the file
-    that the diff says it begins at (where it has no old lines: the line before). ``breaks`` are the line breaks that
-    the diff has, line by line.
+    one of them behind ``@@``, or something else, which is as good as nothing. ``breaks`` are the line breaks that the
+    diff has, line by line.
     """
 
     lines: tuple[tuple[Mark, str], ...]
     diff_line: int
     headings: tuple[str, str] = ("", "")
-    start: int = 0
     breaks: tuple[str, ...] = ()
 
     @property
@@ -46,7 +44,8 @@ class DiffHunk(NamedTuple):
 class Placed(NamedTuple):
     """Lines ``start`` to ``stop`` (0-based, half open; without the context) become ``new``, as ``hunk`` says.
 
-    ``sure`` is False where a part of the context is all that speaks for the place.
+    ``sure`` is False where a part of the context is all that speaks for the place. ``reduced``: not all of the context
+    that the diff has stands there.
     """
 
     start: int
@@ -54,6 +53,7 @@ class Placed(NamedTuple):
     new: tuple[str, ...]
     hunk: DiffHunk
     sure: bool = True
+    reduced: bool = False
 
 
 class Unplaced(NamedTuple):
@@ -91,7 +91,7 @@ def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed]
         if isinstance(found, Placed) or found.candidates or found.present or len(parts) < 2:
             results.append(found)
         else:
-            singly = [index.find(part) for part in parts]
+            singly = [_reduced(index.find(part)) for part in parts]
             # What fits in no part is told as a whole.
             fits = any(isinstance(one, Placed) or one.candidates or one.present for one in singly)
             results += singly if fits else [found]
@@ -101,20 +101,48 @@ def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed]
     )
 
 
-def as_said(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> list[Placed] | None:
-    """The hunks at the lines that the diff says; None where a line there is another, or two of them overlap.
+def placements(lines: Sequence[str], hunks: Sequence[DiffHunk], most: int) -> Iterator[list[Placed]]:
+    """All ways to lay the hunks, each whole, in their order, where all their lines stand; none if there are too many.
 
-    Nothing but a proof that the file is the one that the diff was made of makes these places right.
+    Args:
+        lines: The file, each line with its line break.
+        hunks: The hunks of that file, in order.
+        most: How many ways are not too many.
     """
-    out: list[Placed] = []
-    for hunk in hunks:
+    at: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        at.setdefault(line, []).append(number)
+    #: For each hunk its starts, each with the number of ways to lay it there and all that follow behind it.
+    ways: list[dict[int, int]] = []
+    behind: dict[int, int] | None = None
+    for hunk in reversed(hunks):
         old = hunk.old
-        at = hunk.start - 1 if old else hunk.start
-        start = at + _edges(hunk)[0]
-        if at < 0 or list(lines[at : at + len(old)]) != old or (out and start < out[-1].stop):
-            return None
-        out.append(_at(hunk, start))
-    return out
+        starts = at.get(old[0], []) if old else range(len(lines) + 1)
+        later = list(accumulate(reversed([(behind or {}).get(n, 0) for n in range(len(lines) + 1)])))[::-1]
+        found = {
+            start: 1 if behind is None else later[start + len(old)]
+            for start in starts
+            if list(lines[start : start + len(old)]) == old
+        }
+        behind = {start: count for start, count in found.items() if count}
+        ways.insert(0, behind)
+    if sum(ways[0].values() if ways else ()) <= most:
+        yield from _laid(hunks, ways, 0)
+
+
+def _laid(hunks: Sequence[DiffHunk], ways: Sequence[dict[int, int]], end: int) -> Iterator[list[Placed]]:
+    if not hunks:
+        yield []
+        return
+    for start in ways[0]:
+        if start >= end:
+            placed = _at(hunks[0], start + _edges(hunks[0])[0])
+            for rest in _laid(hunks[1:], ways[1:], start + len(hunks[0].old)):
+                yield [placed, *rest]
+
+
+def _reduced(one: Placed | Unplaced) -> Placed | Unplaced:
+    return one._replace(reduced=True) if isinstance(one, Placed) else one
 
 
 _HEADS = (re.compile(r"(?:class|(?:async[ \t]+)?def)[ \t]"), re.compile(r"[ \t]*(?:class|(?:async[ \t]+)?def)[ \t]"))
@@ -138,20 +166,27 @@ class _Index:
         whole = sum(_edges(hunk))
         for trims in _trims(hunk):
             kept = sum(trims[0])
-            starts = {at + head for head, tail in trims for at in self._places(_core(hunk, head, tail).old)}
-            starts = {start for start in starts if self._is_at_edge(hunk, start)}
+            found = [
+                (at + head, _says_something(_around(hunk, head, tail)))
+                for head, tail in trims
+                for at in self._places(_core(hunk, head, tail).old)
+            ]
+            starts = {start for start, _ in found if self._is_at_edge(hunk, start)}
             if not starts:
                 continue
             known = any(_headings(hunk))
             under = {start for start in starts if self._is_under(hunk, start)} if known else set[int]()
-            if kept == whole:
+            speaking = {start for start, speaks in found if speaks}
+            if kept == whole and (speaking or not known):
                 likely = under if len(under) == 1 else starts
-            elif kept:
-                likely = under if known else starts
+            elif kept == whole:
+                likely = under
             else:
-                likely = set()  # a line alone, without any of what was around it, is no evidence
+                # A line alone, without any of what was around it, is no evidence.
+                chosen = under if known else starts
+                likely = chosen if chosen & speaking else set()
             if len(likely) == 1:
-                return _at(hunk, *likely)._replace(sure=known or kept == whole)
+                return _at(hunk, *likely)._replace(sure=known or kept == whole, reduced=kept < whole)
             shown = tuple(sorted(start + 1 for start in likely or starts))
             return Unplaced(hunk, shown, elsewhere=not likely)
         head, tail = _edges(hunk)
@@ -230,6 +265,13 @@ def _core(hunk: DiffHunk, head: int, tail: int) -> DiffHunk:
     """``hunk`` with so many lines of context at its ends."""
     has_head, has_tail = _edges(hunk)
     return hunk._replace(lines=hunk.lines[has_head - head : len(hunk.lines) - (has_tail - tail)])
+
+
+def _around(hunk: DiffHunk, head: int, tail: int) -> list[str]:
+    """So many lines of context before and after the change."""
+    has_head, has_tail = _edges(hunk)
+    texts = [text for _, text in hunk.lines]
+    return texts[has_head - head : has_head] + texts[len(texts) - has_tail : len(texts) - has_tail + tail]
 
 
 def _changes(hunk: DiffHunk) -> Iterator[DiffHunk]:

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 _CLOSE = 0.1
 """Places that are so much less like a hunk than the best are not shown to people."""
 
+_NOT_LOOKED = "stands nowhere; what comes near to it was not looked for, since many others stand nowhere as well"
+
 _NAMED = 5
 """Candidates that a message names."""
+
+SEARCHED = 12_000_000
+"""Characters of files that are looked through for what comes near to hunks, for all hunks of a diff together."""
 
 PRESENT = "the release has it already"
 
@@ -75,7 +80,9 @@ class Problem(NamedTuple):
         return out
 
 
-def describe(source: Source, hunks: Sequence[DiffHunk], unplaced: Sequence[Unplaced], parse: Parse) -> list[Problem]:
+def describe(
+    source: Source, hunks: Sequence[DiffHunk], unplaced: Sequence[Unplaced], parse: Parse, search: int = SEARCHED
+) -> tuple[list[Problem], int]:
     """What is to be said of the hunks of one file that have no single place.
 
     Args:
@@ -83,15 +90,24 @@ def describe(source: Source, hunks: Sequence[DiffHunk], unplaced: Sequence[Unpla
         hunks: All hunks of the file, in order.
         unplaced: Those, or parts of those, without a place.
         parse: By the site's grammar.
+        search: How many characters may be looked through. One hunk of a diff gets its look at any file.
+
+    Returns:
+        The problems; and how many characters may be looked through for further files.
     """
     outline = _outline(source, parse)
     out = []
     for one in unplaced:
         line = one.hunk.diff_line
         whole = max(hunk.diff_line for hunk in hunks if hunk.diff_line <= line)
-        places = _stands(source, outline, one) or _nearest(source, outline, one.hunk, parse)
-        out.append(Problem(source.path, line, _reason(one, places, source), one.candidates, whole, tuple(places)))
-    return out
+        places = _stands(source, outline, one)
+        looks = search > 0
+        if not places and looks:
+            places = _nearest(source, outline, one.hunk, parse)
+            search -= len(source.text)
+        reason = _reason(one, places, source) if looks or places or one.present else _NOT_LOOKED
+        out.append(Problem(source.path, line, reason, one.candidates, whole, tuple(places)))
+    return out, search
 
 
 def refusal(problems: Sequence[Problem], distribution: Distribution, total: int) -> PlanError:

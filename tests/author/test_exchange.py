@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.bench import CORE, UTIL, Bench
 
+from patchkit.author import importing
 from patchkit.author.diffs import read_diff
 from patchkit.author.exporting import git_diff
 from patchkit.edit.plan import FilePlan
@@ -167,6 +168,8 @@ new file mode 100644
     target = bench.root / "work" / "out.diff"
     assert bench("export", "mine", "--prefix", "src/", "--output", str(target)).status == 0
     assert target.read_bytes() == wanted.encode()
+    done = bench.json("export", "mine", "--prefix", "src/", "--output", "out.diff")
+    assert done.json["path"] == str(target)
 
 
 def test_bytes_of_any_encoding_and_line_breaks_stay() -> None:
@@ -192,6 +195,7 @@ def test_out_and_in_again(bench: Bench, tmp_path: Path) -> None:
     assert bench("import", str(tmp_path / "x.diff"), "--name", "again", "--dist", "demo").status == 0
     assert bench("apply", "again").status == 0
     assert bench.read("demo/util.py") == UTIL.replace("= ", "=  ").encode()
+    assert bench.read("demo/core.py") == bench.files["demo/core.py"].replace("= ", "=  ").encode()  # type: ignore[union-attr,arg-type]
 
 
 def framed(data: bytes) -> str:
@@ -209,12 +213,83 @@ def test_the_names_of_the_bytes_in_a_diff_of_git_tell_which_of_two_places_it_is(
     for wrong in (("0000000", names[1]), (names[0], "0000000")):
         done = bench.json("import", written(bench, head.format(*wrong) + hunk), "--name", "mine", "--dist", "demo")
         assert (done.status, done.error["code"]) == (4, "hunks")
-    moved = hunk.replace("-17 +17", "-16 +16")
-    done = bench.json("import", written(bench, head.format(*names) + moved), "--name", "mine", "--dist", "demo")
-    assert (done.status, done.error["code"]) == (4, "hunks")
-    assert bench("import", written(bench, head.format(*names) + hunk), "--name", "mine", "--dist", "demo").status == 0
+    for number in ("-16 +16", "-13 +13", "-900 +900"):  # no number is looked at
+        diff = head.format(*names) + hunk.replace("-17 +17", number)
+        assert bench("import", written(bench, diff), "--name", "mine", "--dist", "demo", "--overwrite").status == 0
+        assert load_patch(str(bench.patches / "mine.toml")).edits[0].scope == "Worker.stop"
     assert bench("apply", "mine").status == 0
     assert bench.read("demo/core.py") == after.encode()
+
+
+def of_git(before: str, after: str, hunks: str) -> str:
+    """A diff of ``demo/core.py`` that names its bytes."""
+    names = f"index {framed(before.encode())}..{framed(after.encode())} 100644"
+    return f"diff --git a/demo/core.py b/demo/core.py\n{names}\n--- a/demo/core.py\n+++ b/demo/core.py\n{hunks}"
+
+
+def test_an_insertion_without_context_has_its_place_by_the_names_of_the_bytes(bench: Bench) -> None:
+    after = CORE.replace("    def stop(self):\n", "    def stop(self):\n        self.go = 0\n")
+    diff = of_git(CORE, after, "@@ -1,0 +1 @@\n+        self.go = 0\n")
+    assert bench("import", written(bench, diff), "--name", "mine", "--dist", "demo").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == after.encode()
+
+
+def test_the_names_of_the_bytes_go_before_the_heading(bench: Bench) -> None:
+    """Somebody else's tool wrote the heading; that the result is the one that was meant is proved."""
+    after = CORE.replace("        return result\n", "        return 1\n", 1)
+    diff = of_git(CORE, after, "@@ -1 +1 @@     def stop(self):\n-        return result\n+        return 1\n")
+    assert bench("import", written(bench, diff), "--name", "mine", "--dist", "demo").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == after.encode()
+
+
+def test_of_two_results_of_one_short_name_none_is_taken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of seven digits can meet by chance: here all results bear the one in the diff."""
+    real = importing._is_blob
+
+    def meets(data: bytes, kind: str, name: str) -> bool:
+        return real(data, kind, name) if data == CORE.encode() else data != CORE.encode() and name == "7777777"
+
+    monkeypatch.setattr(importing, "_is_blob", meets)
+    names = f"index {framed(CORE.encode())}..7777777 100644"
+    head = f"diff --git a/demo/core.py b/demo/core.py\n{names}\n--- a/demo/core.py\n+++ b/demo/core.py\n"
+    diff = f"{head}@@ -17 +17 @@\n-        return result\n+        return 1\n"
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, "hunks")
+    (hunk,) = done.error["hunks"]
+    assert hunk["candidates"] == [13, 17]
+
+
+def test_several_places_that_make_the_same_bytes_are_one_result(bench: Bench) -> None:
+    twice = CORE.replace("    y = x + x\n", "    y = x + x\n    y = x + x\n")
+    bench.install("1.0", {**bench.files, "demo/core.py": twice})
+    diff = of_git(twice, CORE, "@@ -6 +5,0 @@\n-    y = x + x\n")
+    assert bench("import", written(bench, diff), "--name", "mine", "--dist", "demo").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == CORE.encode()
+
+
+def test_a_hunk_that_has_its_place_by_less_context_is_told(bench: Bench) -> None:
+    hunk = "@@ -5,3 +5,3 @@\n def double(x):\n-    y = x + x\n+    y = 2 * x\n     return y + 1\n"
+    diff = written(bench, f"--- a/demo/core.py\n+++ b/demo/core.py\n{hunk}")
+    done = bench.json("import", diff, "--name", "mine", "--dist", "demo")
+    assert (done.status, done.json["reduced"]) == (0, [{"path": "demo/core.py", "diff_line": 4}])
+    told = "line 4 of the diff, demo/core.py: has its place by a part of its context: look at it"
+    assert told in bench("import", diff, "--name", "mine", "--dist", "demo", "--overwrite").err
+    done = bench.json("import", diff, "--name", "mine", "--dist", "demo", "--edit", "copy")
+    assert done.json["reduced"] == [{"path": "demo/core.py", "diff_line": 4}]
+    done = bench.json("import", written(bench, DIFF), "--name", "mine", "--dist", "demo", "--overwrite")
+    assert done.json["reduced"] == []
+
+
+def test_a_line_alone_in_another_function_is_no_place(bench: Bench) -> None:
+    """All that the diff says of the place is wrong: the function, and what stands around the line."""
+    lines = " a\n b\n c\n-        result = None\n+        result = 1\n d\n e\n f\n"
+    diff = f"--- a/demo/core.py\n+++ b/demo/core.py\n@@ -1,7 +1,7 @@ def gone(self):\n{lines}"
+    done = bench.json("import", written(bench, diff), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, "hunks")
+    assert "elsewhere than the diff says (`def gone(self):`)" in done.error["message"]
 
 
 def test_a_message_names_few_of_many_candidates(bench: Bench) -> None:

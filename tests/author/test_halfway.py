@@ -89,7 +89,7 @@ def test_a_copy_to_be_finished_by_hand(bench: Bench, diff: str) -> None:
     assert done.out.splitlines()[:5] == [
         "my copy: demo 1.0 with 2 of 3 hunks, no patch yet",
         "  demo/core.py",
-        "  demo/new.py",
+        "  demo/new.py  (new file)",
         "1 has no single place, and is not in it:",
         "  line 19 of the diff, demo/core.py: stands nowhere; what comes nearest:",
     ]

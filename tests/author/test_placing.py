@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchkit.author.placing import DiffHunk, Placed, place
+from patchkit.author.placing import DiffHunk, Placed, place, placements
 
 FILE = [
     f"{line}\n"
@@ -22,7 +24,7 @@ def test_a_hunk_is_found_wherever_its_lines_are() -> None:
 
 def test_context_that_changed_at_the_ends_is_left_away() -> None:
     one = hunk(" other|     b|-    d|+    e| end| other")
-    assert place(FILE, [one])[0] == [Placed(8, 9, ("    e\n",), one)]
+    assert place(FILE, [one])[0] == [Placed(8, 9, ("    e\n",), one, reduced=True)]
 
 
 def test_what_stands_twice_has_no_place() -> None:
@@ -33,7 +35,7 @@ def test_what_stands_twice_has_no_place() -> None:
 
 def test_context_that_changed_on_one_side_leaves_that_of_the_other() -> None:
     one = hunk(" def g():|     a|-    b| gone")
-    assert place(FILE, [one])[0] == [Placed(7, 8, (), one)]
+    assert place(FILE, [one])[0] == [Placed(7, 8, (), one, reduced=True)]
 
 
 def test_full_context_tells_two_places_apart() -> None:
@@ -174,3 +176,64 @@ def test_a_place_that_part_of_the_context_speaks_for_is_in_the_order_of_the_diff
     assert [(p.start, p.stop) for p in placed] == [(1, 2)]
     assert (unplaced.candidates, unplaced.elsewhere) == ((3,), True)
     assert len(place(lines, [second, first])[0]) == 2
+
+
+def test_a_bare_line_under_another_heading_is_no_place() -> None:
+    """A diff without context (`-U0`): the heading is all that is said of the place."""
+    one = hunk("-        x = 1|+        x = 2")
+    lines = [*CLASSES[:2], "        pass\n", *CLASSES[4:]]
+    placed, (unplaced,) = place(lines, [one._replace(headings=("class A:", "class A:"))])
+    assert placed == []
+    assert (unplaced.candidates, unplaced.elsewhere) == ((6,), True)
+    assert [p.start for p in place(lines, [one._replace(headings=("class B:", "class B:"))])[0]] == [5]
+
+
+def test_blank_lines_are_no_context_that_speaks_for_a_place() -> None:
+    lines = ["import os\n", "\n", "x = 1\n", "\n", "y = 1\n"]
+    gone = hunk(" def gone():| |-x = 1|+x = 2| | z = 1")
+    placed, (unplaced,) = place(lines, [gone])
+    assert placed == []
+    assert (unplaced.candidates, unplaced.elsewhere) == ((3,), True)
+
+
+def test_what_has_its_place_by_less_context_is_told() -> None:
+    whole, less = hunk(" import os|-def f():|+def h():"), hunk(" gone|     b|-    d|+    e| end", 9)
+    parts = hunk(" def g():|-    a|+    A|     mid|-    b|+    B|     d", 20)
+    placed, unplaced = place(FILE, [whole, less])
+    assert unplaced == []
+    assert [one.reduced for one in placed] == [False, True]
+    lines = ["def g():\n", "    a\n", "    new\n", "    mid\n", "    b\n", "    d\n"]
+    assert [(one.start, one.reduced) for one in place(lines, [parts])[0]] == [(1, True), (4, True)]
+
+
+def test_all_ways_to_lay_hunks_by_their_whole_content() -> None:
+    lines = ["a\n", "x\n", "a\n", "x\n", "a\n"]
+    one, other = hunk(" a|-x|+1"), hunk(" a|-x|+2")
+    assert [[p.start for p in way] for way in placements(lines, [one], 9)] == [[1], [3]]
+    assert [[p.start for p in way] for way in placements(lines, [one, other], 9)] == [[1, 3]]
+    assert list(placements(lines, [hunk(" b|-x|+1")], 9)) == []
+    assert [[p.start for p in way] for way in placements(lines, [hunk("+b")], 9)] == [[n] for n in range(6)]
+    assert list(placements(lines, [hunk("+b")], 5)) == []  # more than are asked for is none
+    assert len(list(placements(["x\n"] * 9, [hunk("-x"), hunk("-x"), hunk("-x")], 84))) == 84  # 9 over 3
+
+
+@given(st.lists(st.sampled_from("ab"), min_size=1, max_size=7), st.data())
+def test_the_ways_to_lay_hunks_are_those_that_trying_all_finds(words: list[str], data: st.DataObject) -> None:
+    lines = [f"{word}\n" for word in words]
+    sizes = data.draw(st.lists(st.integers(1, 2), min_size=1, max_size=3))
+    olds = [data.draw(st.lists(st.sampled_from("ab"), min_size=size, max_size=size)) for size in sizes]
+    hunks = [hunk("|".join(f"-{word}" for word in old)) for old in olds]
+    wanted = [
+        list(starts)
+        for starts in product(range(len(lines)), repeat=len(olds))
+        if all([f"{word}\n" for word in old] == lines[at : at + len(old)] for at, old in zip(starts, olds, strict=True))
+        and all(a + len(old) <= b for a, old, b in zip(starts, olds, starts[1:], strict=False))
+    ]
+    assert [[p.start for p in way] for way in placements(lines, hunks, 10_000)] == wanted
+
+
+def test_of_two_ends_it_is_the_one_that_stands_there_that_must_speak() -> None:
+    """Of one line of context, the blank one above stands there; the one below, which says something, does not."""
+    placed, (unplaced,) = place(["import os\n", "\n", "x = 1\n"], [hunk(" |-x = 1|+x = 2| y = 1")])
+    assert placed == []
+    assert (unplaced.candidates, unplaced.elsewhere) == ((3,), True)

@@ -179,7 +179,7 @@ def imported(bench: Bench, diff: str, *options: str) -> tuple[str, ...]:
 def test_a_deleted_file_of_a_diff(bench: Bench) -> None:
     done = bench(*imported(bench, DIFF))
     assert done.status == 0, done.err
-    assert ": 1 file taken away\n  demo/util.py  (taken away)\n" in done.out
+    assert ": 1 file taken away\n  demo/util.py  (taken away, src/demo/util.py in the diff)\n" in done.out
     assert removed(bench) == [("demo/util.py",)]
     assert bench.json(*imported(bench, DIFF, "--overwrite")).json["files"] == ["demo/util.py"]
     assert there(bench)
@@ -284,7 +284,7 @@ def test_a_series_of_mails_that_changes_a_file_and_deletes_it(bench: Bench) -> N
 def test_laid_into_a_scratch_copy(bench: Bench) -> None:
     done = bench(*imported(bench, DIFF, "--edit", "copy"))
     assert done.status == 0, done.err
-    assert "  demo/util.py  (taken away)\n" in done.out
+    assert "  demo/util.py  (taken away, src/demo/util.py in the diff)\n" in done.out
     copy = bench.root / "work" / "copy" / "demo"
     assert sorted(entry.name for entry in copy.iterdir()) == ["__init__.py", "core.py"]
     assert bench("create", "mine", "demo", "--from", "copy").status == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from patchkit.author.create import Created
+    from patchkit.author.importing import Reduced
     from patchkit.model.patch import Patch
 
 
@@ -29,17 +30,11 @@ def configure_create(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--only", metavar="PATTERN", action="append", default=[], help="only such paths, such as 'click/c*.py'"
     )
-    parser.add_argument("--summary", metavar="TEXT", help="one line on what the patch does")
-    parser.add_argument("--link", metavar="URL", action="append", default=[], help="an issue or pull request")
-    parser.add_argument(
-        "--syntax", action="store_true", help="syntax edits (match) where a change is one expression or statement"
-    )
+    _patch_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the patch file, save and record nothing")
-    parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
     parser.add_argument(
         "--force", action="store_true", help="with --overwrite: also where `versions` or examples of it are lost"
     )
-    _schema_option(parser)
 
 
 @same_site
@@ -85,11 +80,9 @@ def run_create(arguments: Namespace) -> int:
             output.line(told(arguments, f"it counts as applied; `patchkit revert {made.patch.name}` takes it back"))
         else:
             output.line(_next(arguments, f"patchkit apply {_typed(made.path)}"))
-    _tell_places(output, made.originals)
     if gathered.removed:
         output.note(told(arguments, _gone_note([path for path, _ in gathered.removed], made)))
-    for path, reason in made.left:
-        output.note(f"left out: {path} {reason}")
+    _tell_left(output, made.originals, made.left)
     for pattern in made.idle:
         output.note(f"--only {pattern}: nothing that differs fits it")
     if made.lost:
@@ -144,9 +137,7 @@ def run_edit(arguments: Namespace) -> int:
     output.line(
         told(arguments, f"edit them, then: patchkit create NAME {copy.distribution} --from {_typed(copy.folder)}")
     )
-    _tell_places(output, copy.originals)
-    for path, reason in copy.left:
-        output.note(f"left out: {path} {reason}")
+    _tell_left(output, copy.originals, copy.left)
     output.json(
         ok=True,
         site=site_json(site),
@@ -208,21 +199,15 @@ def configure_import(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.diff", help="a unified diff; - reads it from standard input")
     parser.add_argument("--name", required=True, metavar="NAME", help="the patch's name, which is its file's stem")
     parser.add_argument("--dist", required=True, metavar="DIST", help="the distribution that the diff is for")
-    parser.add_argument("--summary", metavar="TEXT", help="one line on what the patch does")
-    parser.add_argument("--link", metavar="URL", action="append", default=[], help="an issue or pull request")
     parser.add_argument(
         "--exclude", metavar="PATTERN", action="append", default=[], help="leave such paths out, such as 'tests/*'"
     )
-    parser.add_argument(
-        "--syntax", action="store_true", help="syntax edits (match) where a change is one expression or statement"
-    )
+    _patch_options(parser)
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--dry-run", action="store_true", help="print the patch file, save nothing")
     instead.add_argument(
         "--edit", metavar="DIR", dest="folder", help="no patch: a scratch copy with what fits, to be finished by hand"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
-    _schema_option(parser)
 
 
 @same_site
@@ -252,22 +237,16 @@ def run_import(arguments: Namespace) -> int:
     )
     text = made.patch.data.decode("utf-8")
     removed = {path for remove in made.patch.removes for path in remove.files}
-    added = {add.file for add in made.patch.adds}
-    files = sorted({path for edit in made.patch.edits for path in edit.files} | added | removed)
     if made.path is None:
         output.line(text.rstrip("\n"))
     else:
         output.line(f"{output.paint('created', 'green')} {output.paint(shown(made.path), 'bold')}: {_size(made.patch)}")
-        for path in files:
-            what = "  (new file)" if path in added else "  (taken away)" if path in removed else ""
-            output.line(f"  {path}{what}")
+        _tell_files(output, made.paths, {add.file for add in made.patch.adds}, removed)
         many = made.hunks != 1
         output.line(f"{f'each of {made.hunks} hunks' if many else 'the one hunk'} in it has its one place")
         output.line(_next(arguments, f"patchkit apply {_typed(made.path)} --dry-run --diff"))
-    _tell_places(output, made.originals)
-    for path, reason in made.left:
-        output.note(f"left out: {path} {reason}")
-    _tell_number(output, made.number)
+    _tell_left(output, made.originals, made.left)
+    _tell_hunks(output, made.reduced, made.number)
     output.json(
         ok=True,
         site=site_json(site),
@@ -275,9 +254,11 @@ def run_import(arguments: Namespace) -> int:
         path=made.path,
         folder=None,
         edits=len(made.patch.edits),
-        files=files,
+        files=list(made.paths),
         removed=sorted(removed),
+        paths=_paths_json(made.paths),
         hunks=made.hunks,
+        reduced=[one._asdict() for one in made.reduced],
         unplaced=[],
         left=_left_json(made.left),
         originals=list(made.originals),
@@ -306,12 +287,11 @@ def _import_into(arguments: Namespace) -> int:
         notice=output.note,
         progress=output.status,
     )
-    files = sorted(laid.gathered.paths)
-    removed = sorted(path for path, _ in laid.gathered.removed)
+    paths = laid.paths(laid.gathered)
+    removed = {path for path, _ in laid.gathered.removed}
     what = f"{copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
     output.line(f"{shown(copy.folder)}: {what}")
-    for path in files:
-        output.line(f"  {path}" + ("  (taken away)" if path in removed else ""))
+    _tell_files(output, paths, {path for path, _ in laid.gathered.added}, removed)
     failing = laid.total - laid.hunks
     if laid.problems:
         output.line(
@@ -330,10 +310,9 @@ def _import_into(arguments: Namespace) -> int:
     words += [f"--{option}" for option in ("syntax", "overwrite") if getattr(arguments, option)]
     what = "do by hand what they mean, then" if laid.problems else "look at it, then"
     output.line(told(arguments, f"{what}: patchkit create {shlex.join(words)}"))
-    _tell_places(output, copy.originals)
-    for path, reason in [*laid.gathered.left, *copy.left]:
-        output.note(f"left out: {path} {reason}")
-    _tell_number(output, None if arguments.link else laid.mail.number)
+    left = [*laid.gathered.left, *copy.left]
+    _tell_left(output, copy.originals, left)
+    _tell_hunks(output, laid.reduced, None if arguments.link else laid.mail.number)
     output.json(
         ok=not laid.problems,
         site=site_json(site),
@@ -341,11 +320,13 @@ def _import_into(arguments: Namespace) -> int:
         path=None,
         folder=copy.folder,
         edits=0,
-        files=files,
-        removed=removed,
+        files=list(paths),
+        removed=sorted(removed),
+        paths=_paths_json(paths),
         hunks=laid.hunks,
+        reduced=[one._asdict() for one in laid.reduced],
         unplaced=[problem.json for problem in laid.problems],
-        left=_left_json([*laid.gathered.left, *copy.left]),
+        left=_left_json(left),
         originals=list(copy.originals),
         patch=None,
         schema_path=None,
@@ -353,7 +334,22 @@ def _import_into(arguments: Namespace) -> int:
     return 1 if laid.problems else 0
 
 
-def _tell_number(output: Output, number: str | None) -> None:
+def _tell_files(output: Output, paths: Mapping[str, str], added: Collection[str], removed: Collection[str]) -> None:
+    """Name files, with their paths in the diff where these are others."""
+    for path, called in paths.items():
+        what = ["new file"] * (path in added) + ["taken away"] * (path in removed)
+        what += [f"{called} in the diff"] * (path != called)
+        output.line(f"  {path}" + (f"  ({', '.join(what)})" if what else ""))
+
+
+def _paths_json(paths: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"path": path, "diff_path": called} for path, called in paths.items()]
+
+
+def _tell_hunks(output: Output, reduced: Sequence[Reduced], number: str | None) -> None:
+    """What of a diff is to be looked at."""
+    for one in reduced:
+        output.note(str(one))
     if number is not None:
         output.note(
             f"the subject names pull request #{number}, the metadata no repository: add its address with --link"
@@ -411,18 +407,20 @@ def run_export(arguments: Namespace) -> int:
         distribution=made.distribution,
         version=made.version,
         files=list(made.files),
-        path=arguments.target,
+        path=None if arguments.target is None else os.path.abspath(arguments.target),
         diff=made.data.decode("utf-8", "backslashreplace"),
     )
     return 0
 
 
-def _tell_places(output: Output, originals: Sequence[str]) -> None:
-    """Name the places outside of the site that pristine bytes came from."""
+def _tell_left(output: Output, originals: Sequence[str], left: Sequence[tuple[str, str]]) -> None:
+    """Name the places outside of the site that pristine bytes came from, and the files that are left out."""
     names = {"uv cache": "uv's cache", "pip cache": "pip's cache", "wheel": "the released wheel"}
     outside = [names[place] for place in originals if place in names]
     if outside:
         output.note(f"what the site has not as installed comes from {' and '.join(outside)}")
+    for path, reason in left:
+        output.note(f"left out: {path} {reason}")
 
 
 def _left_json(left: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
@@ -463,6 +461,17 @@ def _typed(path: str) -> str:
 def _next(arguments: Namespace, command: str) -> str:
     """The line that says what to type next."""
     return told(arguments, f"next: {command}")
+
+
+def _patch_options(parser: ArgumentParser) -> None:
+    """What ``create`` and ``import`` have in common."""
+    parser.add_argument("--summary", metavar="TEXT", help="one line on what the patch does")
+    parser.add_argument("--link", metavar="URL", action="append", default=[], help="an issue or pull request")
+    parser.add_argument(
+        "--syntax", action="store_true", help="syntax edits (match) where a change is one expression or statement"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace a patch file of that name")
+    _schema_option(parser)
 
 
 def _schema_option(parser: ArgumentParser) -> None:
