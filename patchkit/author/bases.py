@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from patchkit.author.port import port
 from patchkit.author.published import Progress, cached_between, get_wheel, list_versions, opened_wheel
-from patchkit.errors import PlanError, SiteError
+from patchkit.errors import GuardError, PlanError, SiteError
 from patchkit.model.requirement import parse_requirement
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def port_to(
                 old = stack.enter_context(opened_wheel(get_wheel(name, one, offline=offline), name, one, site))
                 try:
                     return port(patch, old, new, between=between, in_place=in_place)
-                except PlanError as error:
+                except (GuardError, PlanError) as error:
                     if base is not None:
                         error.message = f"{name} {base}: {error.message}"
                         error.hint = "name a release that the patch fits with --from"

@@ -31,7 +31,7 @@ from patchkit.author.splice import table_of
 from patchkit.edit.locate import FileText
 from patchkit.edit.plan import plan_patch, upstreamed_by
 from patchkit.edit.source import Source
-from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError
+from patchkit.errors import InternalError, PatchFileError, PatchkitError, PlanError, SiteError
 from patchkit.model.patch import Condition, Edit, Patch, Remove
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def _fits(patch: Patch, edit: Edit, files: WheelFiles) -> bool:
         plan_patch(_alone(patch, edit), files, files.grammar)
     except PatchFileError:
         raise
-    except PlanError:
+    except (PlanError, SiteError):  # a wheel in between that cannot be read says nothing
         return False
     return True
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from pathlib import Path
 
 import pytest
 from support.bench import Bench
+from support.dists import damage_member
 from support.porting import EDIT, OLD, Porter
 
 from patchkit.author.bases import find_base, port_to
@@ -45,6 +47,26 @@ def test_it_starts_from_the_first_that_it_fits(porter: Porter) -> None:
     with pytest.raises(SiteError, match="fits none of the releases") as caught:
         port_to(none, "2.0", offline=True)
     assert caught.value.code == "no-base"
+
+
+def test_a_release_without_an_edit_is_none_to_start_from(porter: Porter) -> None:
+    for version, text in {"1.1": MOVED, "2.0": MOVED}.items():
+        porter.release(version, {"demo/core.py": text})
+    patch = load_patch(str(porter.patch(EDIT + 'versions = "<1.1"\n')))
+    assert port_to(patch, "2.0", offline=True).old_version == "1.0"
+
+
+def test_a_wheel_in_between_that_cannot_be_read_is_passed_over(porter: Porter) -> None:
+    for version in ("1.5", "2.0"):
+        porter.release(version, {"demo/core.py": MOVED})
+    wheel = porter.cache / "wheels/demo/1.5/demo-1.5-py3-none-any.whl"
+    damage_member(wheel, "demo/core.py", "checksum")
+    wheel.with_name(f"{wheel.name}.sha256").write_text(hashlib.sha256(wheel.read_bytes()).hexdigest())
+    found = port_to(load_patch(str(porter.patch())), "2.0", base="1.0", offline=True)
+    assert (found.state, found.parts[0].since) == ("ported", "2.0")
+    ((version, reason),) = found.between
+    assert version == "1.5"
+    assert "cannot be read: demo/core.py: " in str(reason)
 
 
 def test_a_site_that_is_named_judges_by_its_grammar(porter: Porter) -> None:
