@@ -333,16 +333,15 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
     inside = os.path.join(os.path.realpath(folder), "")
     for path in listed:
         absolute = os.path.join(folder, *path.split("/"))
+        away = not os.path.realpath(absolute).startswith(inside)
         if not os.path.isfile(absolute):
             entry = distribution.record.entry(path)
             hashed = entry is not None and entry.digest is not None  # then the copy had it, be it in the site or not
             installed = os.path.isfile(os.path.join(distribution.base, *path.split("/")))
             if installed or (hashed and os.path.isdir(os.path.dirname(absolute))):
-                away = not os.path.realpath(absolute).startswith(inside)
                 if not _hidden(found, path, absolute, away=away):
                     _gone(found, path, originals, choice)
         elif _differs(absolute, path, originals):
-            away = not os.path.realpath(absolute).startswith(inside)
             _compare(found, path, absolute, originals, choice, away=away)
     tops = package_directories(distribution)
     for top in tops:
