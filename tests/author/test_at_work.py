@@ -21,6 +21,7 @@ from patchkit.state.lock import Holder, probe
 EDITED = CORE.replace("    y = x + x\n", "    y = 2 * x\n").encode()
 #: Of the same size: only the bytes and the times tell.
 AGAIN = CORE.replace("    y = x + x\n", "    y = 3 * x\n").encode()
+HUNK = "@@ -5,3 +5,3 @@\n def double(x):\n-    y = x + x\n+    y = 2 * x\n     return y\n"
 
 
 @pytest.fixture(autouse=True)
@@ -191,3 +192,21 @@ def test_a_patch_that_could_not_be_made_anew_is_the_one_that_was_there(
 
 def _write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--edit", "scratch"]])
+def test_a_diff_is_laid_on_a_site_at_rest(bench: Bench, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    diff = bench.root / "work" / "pr.diff"
+    diff.write_text(f"--- a/demo/core.py\n+++ b/demo/core.py\n{HUNK}")
+    first = bench.patch("first", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "x + x + 0"\n')
+    site = resolve(directory=str(bench.site))
+    looks: list[None] = []
+    interrupted(monkeypatch, "patchkit.author.importing.aims", lambda: looks.append(None), call=2)
+    interrupted(
+        monkeypatch,
+        "patchkit.author.importing.read_mail",
+        lambda: apply_site(site, [load_patch(str(first))], notice=print).notes.clear(),
+    )
+    done = bench.json("import", str(diff), "--name", "mine", "--dist", "demo", *options)
+    assert (done.status, done.json["files"]) == (0, ["demo/core.py"]), done.err
+    assert looks == [None]
