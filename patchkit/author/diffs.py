@@ -180,6 +180,7 @@ def _hunk(hunk: Any) -> DiffHunk:
         tuple((mark, _BREAK.sub("\n", text)) for mark, text in lines),
         next((line.diff_line_no for line in hunk if line.diff_line_no), 1),
         (hunk.section_header.strip(),) * 2,
+        hunk.source_start,
         tuple("".join(_BREAK.findall(text)[-1:]) for _, text in lines),
     )
 

@@ -15,7 +15,7 @@ from patchkit.author.gather import NOT_ASKED, Changed, Gathered, note_added
 from patchkit.author.hunks import lines_of
 from patchkit.author.mail import Mail, read_mail
 from patchkit.author.original import Originals
-from patchkit.author.placing import DiffHunk, Placed, place, placements
+from patchkit.author.placing import DiffHunk, Placed, as_said, place, placements
 from patchkit.author.save import check_free
 from patchkit.author.target import opened_for
 from patchkit.author.unplaced import PRESENT, SEARCHED, Problem, describe, refusal
@@ -430,11 +430,12 @@ def _proved(source: Source, lines: Sequence[str], hunks: Sequence[DiffHunk], kin
     """The one file that git calls ``name``, of all that the hunks make where their lines stand; None: not one alone.
 
     The file before is known to be the diff's own, so that the place that is meant is among those; a short name that
-    another one bears by chance makes two.
+    another one bears by chance makes two. Of more ways than can be tried it is the one that the diff's line numbers
+    say, which proves nothing by itself: that the result is the file after does, by the hash of all of it.
     """
     most = min(_TRIED, _TRIED_BYTES // (len(source.data) + 1))
-    results = (_made(source, lines, placed) for placed in placements(lines, hunks, most))
-    found = {made for made in results if _is_blob(made, kind, name)}
+    ways = list(placements(lines, hunks, most)) or filter(None, [as_said(lines, hunks)])
+    found = {made for placed in ways if _is_blob(made := _made(source, lines, placed), kind, name)}
     return found.pop() if len(found) == 1 else None
 
 

@@ -1,7 +1,8 @@
 """Where the hunks of a unified diff belong in a file whose lines have moved: by content, once, or not at all.
 
-Line numbers are never looked at, and no line is taken for another that is nearly the same. Where :func:`place` leaves
-a choice, :func:`placements` has all there are, for who can prove which one is right.
+No line number is taken for evidence, and no line for another that is nearly the same. Where :func:`place` leaves a
+choice, :func:`placements` has all there are, for who can prove which one is right; of too many, :func:`as_said` the one
+to be tried.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ class DiffHunk(NamedTuple):
     """A hunk: its lines with their marks, and the 1-based line of the diff file that it begins at.
 
     ``headings`` are the heads of the function or class above it, by each of the rules of :data:`_HEADS`; a diff says
-    one of them behind ``@@``, or something else, which is as good as nothing. ``breaks`` are the line breaks that the
-    diff has, line by line.
+    one of them behind ``@@``, or something else, which is as good as nothing. ``start`` is the 1-based line of the file
+    that the diff says it begins at (where it has no old lines: the line before). ``breaks`` are the line breaks that
+    the diff has, line by line.
     """
 
     lines: tuple[tuple[Mark, str], ...]
     diff_line: int
     headings: tuple[str, str] = ("", "")
+    start: int = 0
     breaks: tuple[str, ...] = ()
 
     @property
@@ -128,6 +131,22 @@ def placements(lines: Sequence[str], hunks: Sequence[DiffHunk], most: int) -> It
         ways.insert(0, behind)
     if sum(ways[0].values() if ways else ()) <= most:
         yield from _laid(hunks, ways, 0)
+
+
+def as_said(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> list[Placed] | None:
+    """The hunks at the lines that the diff says; None where a line there is another, or two of them overlap.
+
+    Nothing but a proof that the result is the one that is meant makes these places right.
+    """
+    out: list[Placed] = []
+    for hunk in hunks:
+        old = hunk.old
+        at = hunk.start - 1 if old else hunk.start
+        start = at + _edges(hunk)[0]
+        if at < 0 or list(lines[at : at + len(old)]) != old or (out and start < out[-1].stop):
+            return None
+        out.append(_at(hunk, start))
+    return out
 
 
 def _laid(hunks: Sequence[DiffHunk], ways: Sequence[dict[int, int]], end: int) -> Iterator[list[Placed]]:

@@ -261,6 +261,22 @@ def test_of_two_results_of_one_short_name_none_is_taken(bench: Bench, monkeypatc
     assert hunk["candidates"] == [13, 17]
 
 
+def test_of_too_many_ways_the_one_that_the_numbers_say_is_tried(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken because of the hash of the result alone."""
+    monkeypatch.setattr(importing, "_TRIED", 1)
+    at = CORE.rindex("        return result\n")
+    after = CORE[:at] + "        return 1\n"
+    hunk = "@@ -{0} +{0} @@\n-        return result\n+        return 1\n"
+    for number in (13, 16, 900):
+        diff = written(bench, of_git(CORE, after, hunk.format(number)))
+        done = bench.json("import", diff, "--name", "mine", "--dist", "demo")
+        assert (done.status, done.error["code"]) == (4, "hunks")
+    diff = written(bench, of_git(CORE, after, hunk.format(17)))
+    assert bench("import", diff, "--name", "mine", "--dist", "demo").status == 0
+    assert bench("apply", "mine").status == 0
+    assert bench.read("demo/core.py") == after.encode()
+
+
 def test_several_places_that_make_the_same_bytes_are_one_result(bench: Bench) -> None:
     twice = CORE.replace("    y = x + x\n", "    y = x + x\n    y = x + x\n")
     bench.install("1.0", {**bench.files, "demo/core.py": twice})
