@@ -338,9 +338,9 @@ def in_folder(folder: str, distribution: Distribution, originals: Originals, *, 
             entry = distribution.record.entry(path)
             hashed = entry is not None and entry.digest is not None  # then the copy had it, be it in the site or not
             installed = os.path.isfile(os.path.join(distribution.base, *path.split("/")))
-            if installed or (hashed and os.path.isdir(os.path.dirname(absolute))):
-                if not _hidden(found, path, absolute, away=away):
-                    _gone(found, path, originals, choice)
+            missing = installed or (hashed and os.path.isdir(os.path.dirname(absolute)))
+            if missing and not _hidden(found, path, absolute, away=away):
+                _gone(found, path, originals, choice)
         elif _differs(absolute, path, originals):
             _compare(found, path, absolute, originals, choice, away=away)
     tops = package_directories(distribution)

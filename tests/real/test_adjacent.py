@@ -27,7 +27,10 @@ PAIRS = [
     ("pluggy", "1.2.0"),  # a new file without content
     ("requests", "2.33.1"),  # typed anew
     ("sqlparse", "0.5.3"),  # new files
-    ("tabulate", "0.8.10"),  # a module becomes a package: nothing of it can be a patch
+    (
+        "tabulate",
+        "0.8.10",
+    ),  # a module becomes a package: it is taken away, and what comes lies outside of what was installed
     ("toolz", "0.11.1"),  # a file without a line break at its end
     ("tqdm", "4.68.3"),  # pictures outside of the package
 ]
@@ -48,8 +51,10 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def cannot_be(path: str, old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bool:
-    """Whether no patch can hold the difference: the file goes, is binary, or lies outside of what was installed."""
-    if path not in new or b"\0" in new[path]:
+    """Whether no patch can hold the difference: the file is binary, or a new one outside of what was installed."""
+    if path not in new:
+        return False
+    if b"\0" in new[path]:
         return True
     return path not in old and not any(other.startswith(f"{path.split('/')[0]}/") for other in old)
 
