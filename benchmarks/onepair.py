@@ -295,6 +295,10 @@ def _neighbour(work: Work, before: str, diff: bytes) -> dict[str, Any]:
     now = below(site)
     wrong = []
     for path in sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
+        if path not in work.new:  # deleted: no line of the file may have been another one here
+            if now.get(path) is not None or was.get(path) != work.old[path].data:
+                wrong.append(path)
+            continue
         merged = _merge(work, was.get(path), path)
         if merged is None:
             found["unjudged"].append(path)
@@ -328,7 +332,7 @@ def _carried(before: str, pair: Pair, path: str) -> tuple[int, int] | None:
         files = WheelFiles(archive, pair.name, str(pair.before))
         for edit in patch.edits:
             try:
-                plan_patch(patch._replace(edits=(edit,), adds=()), files, HostGrammar())
+                plan_patch(patch._replace(edits=(edit,), adds=(), removes=()), files, HostGrammar())
             except PlanError:
                 continue
             fitting += 1

@@ -146,6 +146,15 @@ class StackFiles:
         absolute = os.path.join(self._distribution.base, *path.split("/"))
         key = key_of(self._workspace.site, absolute)
         entry = self._workspace.ledger.files.get(key)
+        if not os.path.lexists(absolute) and self._is_released(path, key):
+            # It may be gone by a patch that goes now: laid over it, the added file would take its original's place.
+            raise SiteError(
+                f"{wanted_by()}: {path} exists already: it is a file of {self._distribution.name} "
+                f"{self._distribution.version}, though it is not there now",
+                code="exists",
+                hint="choose another name, or change the file with an edit",
+                details={"path": path},
+            )
         adopted: tuple[str, ...] = ()
         if entry is not None and entry.pristine is None and os.path.lexists(absolute):
             resolved = ResolvedFile(path, absolute, key, None)
@@ -162,6 +171,13 @@ class StackFiles:
         stack.adopted = adopted
         self._by_path[path] = self._stacks[resolved.key] = stack
         return stack
+
+    def _is_released(self, path: str, key: str) -> bool:
+        """Whether a file is the release's, by RECORD or by the original that the ledger holds of it."""
+        if self._distribution.record.entry(path) is not None:
+            return True
+        entry = self._workspace.entry_in_force(key)
+        return entry is not None and entry.pristine is not None
 
     def _adoptable(self, error: PatchkitError, path: str, absolute: str, content: bytes) -> bool:
         """Whether the file that is in the way is the one to be added; where not, ``error`` is told what differs."""

@@ -10,7 +10,7 @@ from patchkit.errors import SiteError
 from patchkit.ops.workspace import Workspace, digest, reinstall_command
 from patchkit.runtime.ledger import open_regular
 from patchkit.site.guard import version_matches
-from patchkit.site.paths import key_of, resolve_file
+from patchkit.site.paths import key_of, resolve_file, resolve_gone
 from patchkit.site.record import leads_out
 from patchkit.site.taint import Taints, find_taint
 
@@ -46,6 +46,8 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
             resolved = resolve_file(distribution, path)
             current = workspace.current(resolved.absolute)
         except SiteError as error:
+            if error.code == "missing" and _taken_away(workspace, distribution, path):
+                continue  # as it shall be: what of it apply has to say, it says
             return f"{error.message}; {error.hint}" if error.hint else error.message
         if current is None or resolved.entry is None or resolved.entry.matches(current) is not False:
             continue
@@ -66,6 +68,13 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
                 f"brings the release's bytes back, `patchkit create NAME {distribution.name}` keeps the edit as a patch"
             )
     return None
+
+
+def _taken_away(workspace: Workspace, distribution: Distribution, path: str) -> bool:
+    """Whether an applied patch took a file away, so that it is no installer's fault that it is not there."""
+    gone = resolve_gone(distribution, path)
+    entry = None if gone is None else workspace.ledger.files.get(gone.key)
+    return entry is not None and entry.after is None
 
 
 def tainted_words(path: str, taint: Taint) -> str:
