@@ -170,10 +170,11 @@ def create(
 
 
 def _check_still(gathered: Gathered, outcome: Outcome) -> None:
-    """Refuse where a file does not hold any more what the patch was made of: to write it would undo somebody's edit.
+    """Refuse where recording the patch would write to a source file: that would undo somebody's edit.
 
     Raises:
-        SiteError: ``changed``.
+        SiteError: ``changed``: a file does not hold any more what the patch was made of; ``modified``: another patch on
+            the distribution is not whole.
     """
     made = set(gathered.paths)
     for file in outcome.files:
@@ -184,6 +185,16 @@ def _check_still(gathered: Gathered, outcome: Outcome) -> None:
                 hint="run the command again; if another program is changing these files, let it end first",
                 details={"path": file.path, "paths": [file.path]},
             )
+    if outcome.files:
+        paths = [file.path for file in outcome.files]
+        raise SiteError(
+            f"{', '.join(paths)}: not as applied patches left {'it' if len(paths) == 1 else 'them'}, and not a part of "
+            "this one; nothing was saved or recorded",
+            code="modified",
+            hint="`patchkit check` names the patches: `patchkit sync` puts them back, `patchkit revert NAME` takes one "
+            "out; then run the command again",
+            details={"path": paths[0], "paths": paths},
+        )
 
 
 def compose(

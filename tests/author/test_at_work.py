@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bench import CORE, Bench, Run
+from support.bench import CORE, DEMO, Bench, Run
 
 from patchkit.errors import SiteError
 from patchkit.model.load import load_patch
@@ -210,3 +210,41 @@ def test_a_diff_is_laid_on_a_site_at_rest(bench: Bench, monkeypatch: pytest.Monk
     done = bench.json("import", str(diff), "--name", "mine", "--dist", "demo", *options)
     assert (done.status, done.json["files"]) == (0, ["demo/core.py"]), done.err
     assert looks == [None]
+
+
+BASE = """[[edit]]
+file = "demo/core.py"
+find = "x + x"
+replace = "2 * x"
+[[edit]]
+file = "demo/more.py"
+find = "M = 1"
+replace = "M = 2"
+[[add]]
+file = "demo/new.py"
+content = "N = 1\\n"
+[[remove]]
+file = "demo/util.py"
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+@pytest.mark.parametrize("path", ["demo/util.py", "demo/new.py", "demo/more.py"])
+def test_what_was_taken_out_of_another_patch_by_hand_is_not_put_back(
+    bench: Bench, path: str, options: tuple[str, ...]
+) -> None:
+    """Nothing but the patch file and the ledger is written by ``create``."""
+    released = {**DEMO, "demo/more.py": "M = 1\n"}
+    bench.install("1.0", released)
+    bench.patch("base", BASE)
+    assert bench("apply", "base").status == 0
+    target = bench.site / path
+    target.unlink(missing_ok=True)
+    if path in released:
+        target.write_text(str(released[path]), encoding="utf-8", newline="")
+    bench.write("demo/core.py", bench.read("demo/core.py").replace(b"result = None", b"result = 0"))
+    before = {one: one.read_bytes() for one in bench.site.rglob("*") if one.is_file()}
+    done = bench.json("create", "top", "demo", *options)
+    assert (done.status, done.error["code"], done.error["paths"]) == (5, "modified", [path])
+    assert {one: one.read_bytes() for one in bench.site.rglob("*") if one.is_file()} == before
+    assert not (bench.patches / "top.toml").exists()
