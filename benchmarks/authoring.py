@@ -177,10 +177,10 @@ def _measures(there: Sequence[Mapping[str, Any]]) -> None:
     sides = sum(one["lines"] for one in hunks), sum(one["bytes"] for one in hunks)
     print(f"the old sides of git's hunks: {sides[0]} lines, {sides[1]} bytes")
     for key, name in (("git", "of `git diff`"), ("bare", "of a bare interpreter")):
-        ratios = [one["seconds"] / one[key] for one in made if one[key]]
-        print(
-            f"CPU time of create, in multiples {name}: median {statistics.median(ratios):.1f}, most {max(ratios):.1f}"
-        )
+        ratios = [one["seconds"] / one[key] for one in made if one[key] and one["seconds"]]
+        if ratios:  # none where the commands ran in the benchmark's own processes
+            middle, most_of_all = statistics.median(ratios), max(ratios)
+            print(f"CPU time of create, in multiples {name}: median {middle:.1f}, most {most_of_all:.1f}")
     carried = [result["carried"] for result in there if result.get("carried")]
     if carried:
         fitting, tried = (sum(one[at] for one in carried) for at in (0, 1))
