@@ -274,6 +274,10 @@ def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench
     arguments = ["my-fix"] if command in ("apply", "check", "show", "diff", "lint", "export", "require") else []
     if command == "run":
         arguments = ["--with", "my-fix", "--dry-run"]
+    if command == "transplant":
+        (bench.site / "demo" / "fast.so").write_bytes(b"")
+        bench.write("demo/util.py", b"name = 'demo.core'\n")
+        arguments = ["demo", "my_demo"]
     if command == "create":  # what is edited by hand on top of a patch has its original in the ledger
         (bench.site / "demo" / "data.bin").write_bytes(b"\xff\0")
     if command != "apply":

@@ -134,6 +134,17 @@ COMMANDS: dict[str, Command] = {
         "the edit for it, with the evidence for its place. Written only on request, and only\n"
         "where every place is sure; else a person decides.",
     ),
+    "transplant": Command(
+        "transplant",
+        "copy modules out of the site; the copy takes their place at run time",
+        "  patchkit transplant tpu_inference.kernels.ragged_paged_attention.v3 my_rpa\n"
+        "  patchkit transplant diff my_rpa      what was edited in it\n"
+        "  patchkit transplant update my_rpa     after an upgrade of the package\n"
+        "  patchkit transplant to-patch my_rpa --name my-rpa",
+        "Copy a module or package of the site into a folder of your own, to be edited there.\n"
+        "`import my_rpa.activate` puts it in the place of the stock modules, and of every\n"
+        "direct reference to what they define; the site is not changed.",
+    ),
     "schema": Command(
         "lint",
         "print the JSON Schema of patch files",
@@ -152,7 +163,7 @@ COMMANDS: dict[str, Command] = {
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("change", ("apply", "revert", "sync", "run")),
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
-    ("write", ("new", "edit", "create", "import", "export", "port")),
+    ("write", ("new", "edit", "create", "import", "export", "port", "transplant")),
     ("patch files", ("lint", "matrix", "schema")),
     ("help", ("try", "doctor")),
 )
