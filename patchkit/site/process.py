@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from patchkit.tuples import NamedTuple
@@ -82,15 +82,35 @@ class Group:
 _GROUP: contextvars.ContextVar[Group | None] = contextvars.ContextVar("group", default=None)
 
 
-def run(arguments: Sequence[str], *, data: bytes = b"", timeout: float, cwd: str | None = None) -> Completed:
+#: Seconds between two calls of ``tick``.
+TICK_SECONDS = 1.0
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    data: bytes = b"",
+    timeout: float,
+    cwd: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    tick: Callable[[], None] | None = None,
+) -> Completed:
     """Run a program with ``data`` on its standard input.
+
+    Args:
+        arguments: The program and its arguments.
+        data: What it reads.
+        timeout: Seconds after which it is ended.
+        cwd: Its working directory.
+        environ: Its environment variables; this process's own by default.
+        tick: Called every second while it runs.
 
     Raises:
         OSError: It cannot be started.
     """
     import subprocess
 
-    environment = dict(os.environ)
+    environment = dict(os.environ if environ is None else environ)
     # macOS framework builds take their identity from this variable, which is the host's and not the target's.
     environment.pop("__PYVENV_LAUNCHER__", None)
     process = subprocess.Popen(
@@ -106,7 +126,7 @@ def run(arguments: Sequence[str], *, data: bytes = b"", timeout: float, cwd: str
     try:
         if group is not None:
             group._began(process)
-        out, err = process.communicate(data, timeout=timeout)
+        out, err = _communicate(process, data, timeout, tick)
     except subprocess.TimeoutExpired:
         _end(process)
         try:
@@ -121,6 +141,26 @@ def run(arguments: Sequence[str], *, data: bytes = b"", timeout: float, cwd: str
         if group is not None:
             group._left(process)
     return Completed(process.returncode, out, err)
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], data: bytes, timeout: float, tick: Callable[[], None] | None
+) -> tuple[bytes, bytes]:
+    import subprocess
+    import time
+
+    if tick is None:
+        return process.communicate(data, timeout=timeout)
+    until = time.monotonic() + timeout
+    rest: bytes | None = data
+    while True:
+        try:
+            return process.communicate(rest, timeout=min(TICK_SECONDS, max(0.0, until - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until:
+                raise
+            rest = None  # communicate keeps what it has not sent yet, and takes no more
+            tick()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -114,7 +114,7 @@ def released_versions(name: str, *, python: Interpreter | None = None) -> list[s
         done, listed = _listed_by_refusal(pip, name, python)
     found = _sorted(listed.group(1)) if listed else []
     if not found:
-        raise _failed(name, "no released wheel can be found", done)
+        raise pip_failed(name, "no released wheel can be found", done)
     return found
 
 
@@ -351,7 +351,7 @@ def _download(pip: list[str], name: str, version: str, folder: str, python: Inte
         done = _run([*command, *tags, wanted], PATIENCE_DOWNLOAD)
     wheels = sorted(entry for entry in os.listdir(folder) if entry.endswith(".whl"))
     if done.status != 0 or not wheels:
-        raise _failed(f"{name} {version}", "the release cannot be fetched as a wheel", first)
+        raise pip_failed(f"{name} {version}", "the release cannot be fetched as a wheel", first)
     return os.path.join(folder, wheels[0])
 
 
@@ -377,7 +377,8 @@ def _text(done: Completed) -> str:
     return (done.err + b"\n" + done.out).decode("utf-8", "replace")
 
 
-def _failed(what: str, problem: str, done: Completed) -> SiteError:
+def pip_failed(what: str, problem: str, done: Completed) -> SiteError:
+    """The error for a pip that failed, with what it said, addresses left out."""
     text = _text(done)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")] or lines or ["it printed nothing"]
