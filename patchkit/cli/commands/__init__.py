@@ -145,6 +145,16 @@ COMMANDS: dict[str, Command] = {
         "`import my_rpa.activate` puts it in the place of the stock modules, and of every\n"
         "direct reference to what they define; the site is not changed.",
     ),
+    "rig": Command(
+        "rig",
+        "the real TPU engine on a CPU: make it, run it, prove patches on it",
+        "  patchkit rig create rig\n"
+        "  patchkit rig run rig --with logits-greedy --mode greedy --mode logprobs\n"
+        "  patchkit rig prove rig",
+        "Make an environment with the released vllm-tpu and tpu-inference on CPU jax, and a\n"
+        "tiny random model; generate with the real engine and patches in memory; prove what\n"
+        "the shipped patches claim. Counts and identities mean something there, times do not.",
+    ),
     "schema": Command(
         "lint",
         "print the JSON Schema of patch files",
@@ -165,5 +175,6 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port", "transplant")),
     ("patch files", ("lint", "matrix", "schema")),
+    ("prove", ("rig",)),
     ("help", ("try", "doctor")),
 )

@@ -1,0 +1,216 @@
+"""Wheels that stand for the TPU stack, small enough to make a whole rig of in seconds; no index is asked.
+
+The engine is made up: its tokens follow from the prompt and from a word in ``vllm/engine.py``, it "compiles" a program
+for each batch size at first touch, and `sample` where that file says ``OFF_THE_MENU``, as the real one does with the
+naive patch.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+from support.dists import make_wheel
+
+from patchkit.rig.recipe import Recipe
+
+PATCHES = Path(__file__).parents[2] / "patchkit" / "rig" / "patches"
+
+_VLLM = """
+import os
+from types import SimpleNamespace
+
+import jax.monitoring
+from vllm.engine import CRASH, OFF_THE_MENU, WORD
+from vllm.platforms import tpu_platform_plugin
+
+
+class SamplingParams(SimpleNamespace):
+    pass
+
+
+class LLM:
+    def __init__(self, **settings):
+        assert tpu_platform_plugin() == "tpu"
+        assert settings["async_scheduling"] is False
+        assert os.path.isfile(os.path.join(settings["model"], "config.json"))
+        self.touched = set()
+        jax.monitoring.tell("jit(menu)")
+
+    def generate(self, prompts, parameters, use_tqdm):
+        if CRASH:
+            os.abort()
+        if len(prompts) not in self.touched:
+            self.touched.add(len(prompts))
+            if OFF_THE_MENU:
+                if os.environ.get("VLLM_XLA_CHECK_RECOMPILATION") == "1":
+                    raise RuntimeError("JAX compilation occurred but was forbidden in this context.")
+                jax.monitoring.tell("jit(sample)")
+            jax.monitoring.tell("jit(split)")
+        return [self.answer(one["prompt_token_ids"], parameters) for one in prompts]
+
+    def answer(self, ids, parameters):
+        tokens = [(sum(ids) * 7 + place + len(WORD)) % 2048 for place in range(parameters.max_tokens)]
+        logs = [{token: SimpleNamespace(logprob=-0.5, rank=1)} for token in tokens] if parameters.logprobs else None
+        first = [None, {3: SimpleNamespace(logprob=-1.5, rank=2)}] if parameters.prompt_logprobs else None
+        output = SimpleNamespace(token_ids=tokens, logprobs=logs)
+        return SimpleNamespace(outputs=[output], prompt_logprobs=first)
+"""
+_MONITORING = """
+_listeners = []
+
+
+def register_event_duration_secs_listener(listener):
+    _listeners.append(listener)
+
+
+def tell(name):
+    for listener in _listeners:
+        listener("/jax/core/compile/backend_compile_duration", 0.5, fun_name=name)
+        listener("/jax/another/event", 0.5)
+"""
+_UTILS = """
+GBYTES = 1024**3
+
+
+def hbm_usage_bytes(devices):
+    if vllm_envs.VLLM_TPU_USING_PATHWAYS:
+        return []
+    return [device.memory_stats() for device in devices]
+
+
+def get_device_name(num_devices=None):
+    kind = jax.devices()[0].device_kind
+    return kind
+
+
+def make_optimized_mesh(axis_shapes, axis_names, *, devices=None):
+    devices = sorted(devices, key=lambda x: x.coords)
+    return devices
+"""
+_ATTENTION = """
+import tpu_inference.kernels.ragged_paged_attention.v3.kernel as rpa
+
+ragged_paged_attention = rpa.ragged_paged_attention
+"""
+_PATCHER = """
+from tpu_inference.models.vllm.experimental.qwen3_omni_patcher import \\
+    maybe_apply_qwen3_omni_patches
+from tpu_inference.models.vllm.experimental.qwen3_vl_patcher import \\
+    maybe_apply_qwen3_vl_patches
+
+
+def patch_vllm_model(vllm_model):
+    maybe_apply_qwen3_vl_patches(vllm_model)
+    maybe_apply_qwen3_omni_patches(vllm_model)
+"""
+_TOWER = """
+from vllm.model_executor.models.qwen3_omni_moe_thinker import \\
+    Qwen3OmniMoeThinkerForConditionalGeneration
+
+JITTABLE_ARCHS = {
+    Qwen3OmniMoeThinkerForConditionalGeneration,
+}
+
+
+def has_jittable_vision(vllm_model):
+    from tpu_inference.models.vllm.experimental.qwen3_vl_patcher import \\
+        is_qwen3_vl
+    return is_jittable_architecture(vllm_model) or is_qwen3_vl(vllm_model)
+"""
+_COMPILER = """
+def get_compile_options(env_options_overrides):
+    return list(env_options_overrides.items())
+"""
+_PLATFORMS = """
+def tpu_platform_plugin():
+    try:
+        import libtpu  # noqa: F401
+
+        return "tpu"
+    except ImportError:
+        return None
+"""
+
+_STRUCTURED = """
+class StructuredOutputManager:
+    def __init__(self, vllm_config):
+        self._use_async_grammar_compilation = (
+            vllm_config.parallel_config.distributed_executor_backend
+            != "external_launcher"
+        )
+"""
+
+RECIPE = Recipe(
+    "0.24.0",
+    (sys.version_info.major, sys.version_info.minor),
+    "torch==2.13.0",
+    ("jax==0.10.2",),
+    ("torchax==0.0.13", "tpu-inference==0.24.0"),
+    ("nothing but the name",),
+    1,
+)
+
+
+def _torchax() -> dict[str, str]:
+    """The lines that the patch takes out."""
+    edits = tomllib.loads((PATCHES / "rig-torchax.toml").read_text(encoding="utf-8"))["edit"]
+    files = {}
+    for path, opening, closing in (("torchax/amp.py", "{", "}"), ("torchax/decompositions.py", "[", "]")):
+        lines = "".join(edit["find"] for edit in edits if edit["file"] == path)
+        files[path] = f"LINES = {opening}\n{lines}{closing}\n"
+    return files
+
+
+def make_wheels(folder: Path, *, without: str = "") -> None:
+    """All wheels of :data:`RECIPE`, but for one."""
+    v3 = "tpu_inference/kernels/ragged_paged_attention/v3"
+    experimental = "tpu_inference/models/vllm/experimental"
+    wheels: dict[str, tuple[str, dict[str, str]]] = {
+        "torch": ("2.13.0", {"torch.py": ""}),
+        "jax": (
+            "0.10.2",
+            {
+                "jax/__init__.py": "from jax import monitoring\n",
+                "jax/monitoring.py": _MONITORING,
+                "jax/_src/compiler.py": _COMPILER,
+            },
+        ),
+        "torchax": ("0.0.13", _torchax()),
+        "tpu-inference": (
+            "0.24.0",
+            {
+                "tpu_inference/__init__.py": "",
+                "tpu_inference/utils.py": _UTILS,
+                f"{v3}/util.py": "def get_tpu_version():\n    kind = jax.devices()[0].device_kind\n    return kind\n",
+                "tpu_inference/layers/common/attention_interface.py": _ATTENTION,
+                f"{experimental}/model_patcher.py": _PATCHER,
+                f"{experimental}/vision_tower_jit.py": _TOWER,
+            },
+        ),
+        "vllm-tpu": (
+            "0.24.0",
+            {
+                "vllm/__init__.py": _VLLM,
+                "vllm/engine.py": 'OFF_THE_MENU = False\nCRASH = False\nWORD = "stock"\n',
+                "vllm/sampling_params.py": "from types import SimpleNamespace as StructuredOutputsParams\n",
+                "vllm/platforms/__init__.py": _PLATFORMS,
+                "vllm/v1/structured_output/__init__.py": _STRUCTURED,
+            },
+        ),
+    }
+    for name, (version, files) in wheels.items():
+        if name != without:
+            # As the released one: a wheel of another Python than the rig's.
+            tag = "cp312-none-any" if name == "vllm-tpu" else "py3-none-any"
+            make_wheel(folder, name, version, files, tag=tag)
+
+
+def engine_patch(name: str, find: str, replace: str, tags: str = "[]") -> str:
+    """A patch of the made-up engine."""
+    return (
+        f'schema = 1\nname = "{name}"\nsummary = "the patch {name}"\ntags = {tags}\n'
+        '[target]\nrequirement = "vllm-tpu"\n[[edit]]\nfile = "vllm/engine.py"\n'
+        f"find = {find!r}\nreplace = {replace!r}\n"
+    )
