@@ -43,6 +43,10 @@ def aims(files: Sequence[FileDiff], distribution: Distribution) -> list[Aim]:
             several places and nothing tells which is the right one.
     """
     listed = [_listed(file, distribution) for file in files]
+    files = [
+        file._replace(kind="added") if known is None and _may_be_new(file) else file
+        for file, known in zip(files, listed, strict=True)
+    ]
     heads = dict.fromkeys(
         aim.file.path.removesuffix(aim.path)
         for aim in listed
@@ -84,6 +88,11 @@ def shipped_path(distribution: Distribution, path: str) -> str | None:
         if distribution.record.entry(end) is not None:
             return end
     return None
+
+
+def _may_be_new(file: FileDiff) -> bool:
+    """Whether a file that was empty before by the diff may not have been there: only git's format tells the two."""
+    return file.kind == "changed" and file.blobs == ("", "") and [hunk.old for hunk in file.hunks] == [[]]
 
 
 def _listed(file: FileDiff, distribution: Distribution) -> Aim | None:

@@ -42,6 +42,9 @@ _BLOBS = re.compile(r"^index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})\b", re.MULTILI
 """What git calls a file's bytes before and after. Less than seven digits, which git has to be told to write, are no
 proof."""
 
+_EPOCH = re.compile(r"19(?:69-12-31|70-01-01) ")
+"""The time that `diff -N` writes of a file that is not there: 1970 began, wherever that is."""
+
 _MOVED = re.compile("^(rename|copy) from ", re.MULTILINE)
 
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -101,9 +104,9 @@ def read_diff(data: bytes) -> list[FileDiff]:
             "binary"
             if file.is_binary_file
             else "added"
-            if file.is_added_file
+            if file.is_added_file and _has_no(file.source_file, file.source_timestamp, "new", info)
             else "removed"
-            if file.is_removed_file
+            if file.is_removed_file and _has_no(file.target_file, file.target_timestamp, "deleted", info)
             else {"rename": "renamed", "copy": "copied"}[moved[1]]
             if moved
             else "changed"
@@ -117,6 +120,11 @@ def read_diff(data: bytes) -> list[FileDiff]:
     if not files:
         raise UsageError("not a unified diff: it names no file", code="diff", hint="see `git diff` or `diff -u`")
     return files
+
+
+def _has_no(name: str, time: str | None, mode: str, info: str) -> bool:
+    """Whether there is no file on a side of the diff that has no lines: an empty file has none either."""
+    return name == "/dev/null" or f"\n{mode} file mode " in f"\n{info}" or bool(_EPOCH.match(time or ""))
 
 
 def _unquoted(name: str) -> str:

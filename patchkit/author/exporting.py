@@ -96,6 +96,7 @@ def git_diff(file: FilePlan, prefix: str = "") -> bytes:
         head.append("new file mode 100644")
     elif file.after is None:
         head.append("deleted file mode 100644")
+        head += [] if file.before else ["index e69de29..0000000"]  # GNU patch takes no file away without a word of it
     if file.before or file.after:
         head += [f"--- {before}", f"+++ {after}"]
     text = "\n".join(head) + "\n"

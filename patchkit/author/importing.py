@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from patchkit.author.original import Originals
 from patchkit.author.placing import DiffHunk, Placed, as_said, place, placements
 from patchkit.author.save import check_free
 from patchkit.author.target import opened_for
-from patchkit.author.unplaced import PRESENT, SEARCHED, Problem, describe, refusal
+from patchkit.author.unplaced import EMPTY, PRESENT, SEARCHED, Problem, describe, refusal
 from patchkit.edit.parse import Parse
 from patchkit.edit.source import Source, Splice
 from patchkit.errors import PlanError
@@ -145,8 +145,9 @@ def import_diff(
     def work() -> tuple[Laid, Patch, Gathered]:
         with opened_for(site, dist, write=False, notice=tell) as (workspace, distribution):
             laid = lay(workspace, distribution, diff, files, exclude=exclude, notice=tell, progress=progress)
-            if laid.problems:
-                raise refusal(laid.problems, laid.distribution, laid.total)
+            problems = [*laid.problems, *_without_anchor(laid)]
+            if problems:
+                raise refusal(problems, laid.distribution, laid.total)
             mail = laid.mail
             made_of = f"commit {mail.commit}" if mail.commit else "a diff"
             patch, gathered = compose(
@@ -217,6 +218,14 @@ def lay(
     mail = read_mail(diff, distribution)
     placed = total - failing
     return Laid(distribution, gathered, tuple(problems), mail, placed, total, used, tuple(aimed), tuple(said.reduced))
+
+
+def _without_anchor(laid: Laid) -> Iterator[Problem]:
+    """The hunks that write into a file that was installed empty: they have their place, and no edit can name it."""
+    empty = {change.path for change in laid.gathered.changed if not change.before}
+    for aim in laid.aims:
+        for hunk in aim.file.hunks if aim.path in empty and aim.reason is None else ():
+            yield Problem(aim.path, hunk.diff_line, EMPTY, (), hunk.diff_line, ())
 
 
 def _counted(found: Sequence[Aim], out: Iterable[str]) -> int:
@@ -370,6 +379,8 @@ def _decodes(data: bytes) -> bool:
 
 def _placed(path: str, before: bytes, file: FileDiff, said: _Said) -> bytes | None:
     """The file with the hunks at their places; what has none is said. None: it has all of them already."""
+    if not before and [hunk.old for hunk in file.hunks] == [[]]:
+        return _text(file)  # in an empty file there is the one place
     source = Source(before, path=path)
     lines = lines_of(source.text)
     placed, unplaced = place(lines, file.hunks)

@@ -30,6 +30,8 @@ SEARCHED = 12_000_000
 
 PRESENT = "the release has it already"
 
+EMPTY = "writes into a file that is installed empty, where an edit has no anchor"
+
 
 class Place(NamedTuple):
     """Lines ``first`` to ``last`` (1-based) of a file, the definition around them ("": none; None: it does not parse).

@@ -231,7 +231,8 @@ def test_what_is_exported_git_and_patch_take(bench: Bench, tmp_path: Path, tool:
 def test_an_empty_file_and_a_prefix(bench: Bench, tmp_path: Path) -> None:
     bench.patch("gone", '[[remove]]\nfile = ["demo/__init__.py"]\n')
     diff = bench.json("export", "gone", "--prefix", "src").json["diff"]
-    assert diff == "diff --git a/src/demo/__init__.py b/src/demo/__init__.py\ndeleted file mode 100644\n"
+    names = "diff --git a/src/demo/__init__.py b/src/demo/__init__.py\n"
+    assert diff == f"{names}deleted file mode 100644\nindex e69de29..0000000\n"
     (tmp_path / "tree/src/demo").mkdir(parents=True)
     (tmp_path / "tree/src/demo/__init__.py").touch()
     subprocess.run(["git", "apply"], cwd=tmp_path / "tree", input=diff.encode(), check=True)
