@@ -196,7 +196,7 @@ class _Modules:
                 return None  # on disk already, and so there for whoever opens it
             raise self._no_module(change, path, patches)
         if change.target is None:
-            self._refuse_remains(change, path)
+            self._refuse_remains(change, path, patches)
         elif change.current is not None and patches and distribution is not None:
             self._refuse_shadowed(distribution, path, change, name)
         return Module(name, change.absolute, base, change.current, change.target, patches)
@@ -224,8 +224,8 @@ class _Modules:
             details={"patch": names[0], "path": path},
         )
 
-    def _refuse_remains(self, change: FileChange, path: str) -> None:
-        """Without the ``__init__.py`` that a patch added, a folder with more in it would be a namespace package."""
+    def _refuse_remains(self, change: FileChange, path: str, patches: tuple[str, ...]) -> None:
+        """Without its ``__init__.py``, a folder with more in it would be a namespace package."""
         folder, file = os.path.split(change.absolute)
         if file != "__init__.py":
             return
@@ -234,6 +234,14 @@ class _Modules:
             for one in sorted(os.listdir(folder))
             if one != "__pycache__" and os.path.join(folder, one) not in self._hidden
         ]
+        if rest and patches:
+            raise PlanError(
+                f"{patches[-1]}: it removes {path}, and memory cannot take that away without the folder's other files "
+                f"({rest[0]})",
+                code="not-a-module",
+                hint=f"write it: patchkit apply {' '.join(patches)}",
+                details={"patch": patches[-1], "path": path},
+            )
         if rest:
             names = " ".join(entry.name for entry in self._workspace.ledger.patches if change.key in entry.files)
             raise PlanError(

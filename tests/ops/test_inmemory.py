@@ -154,6 +154,20 @@ def test_an_added_package_is_taken_away_with_all_its_modules(bench: Bench) -> No
     assert "other.py" in raised.value.message
 
 
+def test_a_named_patch_that_removes_the_init_of_a_package_is_told_as_such(bench: Bench) -> None:
+    bench.patch("first", FIRST)
+    bench.patch("bare", '[[remove]]\nfile = "demo/__init__.py"\n')
+    for applied in (False, True):
+        if applied:
+            assert bench("apply", "bare").status == 0
+        with pytest.raises(PlanError) as raised:
+            view(bench, "first", "bare")
+        assert raised.value.code == "not-a-module"
+        assert raised.value.message.startswith("bare: it removes demo/__init__.py, ")
+        assert raised.value.hint == "write it: patchkit apply bare"
+        assert raised.value.details == {"patch": "bare", "path": "demo/__init__.py"}
+
+
 def test_what_imports_take_instead_is_refused(bench: Bench) -> None:
     bench.patch("first", FIRST)
     beside = bench.site / f"demo/core{importlib.machinery.EXTENSION_SUFFIXES[0]}"
