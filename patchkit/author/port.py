@@ -65,11 +65,15 @@ def port(
     parts += [_newcomer(patch, edit, new) for edit in patch.edits if _active(edit, new) and not _active(edit, old)]
     parts = [_since(patch, part, new, between) for part in parts]
     parts.sort(key=lambda part: part.index)
+    parts += [part for remove in patch.removes if (part := _needless(patch, remove, old, new, between)) is not None]
     if any(part.state == "decide" for part in parts):
         return Port(patch, old.version, new.version, "decide", tuple(parts))
     kept = _kept(patch, old, new)
     if kept is not None:
         return Port(patch, old.version, new.version, "decide", tuple(parts), problem=kept)
+    if _nothing_left(patch, parts, new):
+        problem = f"nothing of the patch is left to do on {new.name} {new.version}: it has no file that it takes away"
+        return Port(patch, old.version, new.version, "decide", tuple(parts), problem=problem)
     try:
         ported, parts = _with_conditions(patch, parts, old, new, in_place=in_place)
         requirement = ported.target.requirement if ported.target.requirement != patch.target.requirement else None
@@ -106,6 +110,44 @@ def _kept(patch: Patch, old: WheelFiles, new: WheelFiles) -> str | None:
             if path not in now and new.has(path):
                 return f"remove {remove.index}: {path} is there in {new.version}, which its `versions` leaves out"
     return None
+
+
+def _nothing_left(patch: Patch, parts: Sequence[Part], new: WheelFiles) -> bool:
+    needless = {part.index for part in parts if part.table == "remove"}
+    removes = [one for one in patch.removes if one.index not in needless and _active(one, new)]
+    adds = any(add.versions is None or new.matches(add.versions) for add in patch.adds)
+    return not (removes or adds or any(part.table == "edit" for part in parts))
+
+
+def _needless(
+    patch: Patch, remove: Remove, old: WheelFiles, new: WheelFiles, between: Sequence[WheelFiles]
+) -> Part | None:
+    """What becomes of a removal of files that the new release has not: there is nothing to take away."""
+    gone = [path for path in remove.files if not new.has(path)]
+    if not gone or not (_active(remove, old) and _active(remove, new)):
+        return None
+    moved = [path for path in gone if not path.endswith("__init__.py") and _elsewhere_by_name(path, old, new)]
+    who = f"{new.name} {new.version}"
+    at = patch.line_of("remove", remove.index, "file")
+    if moved or len(gone) < len(remove.files):
+        near = ", ".join(_elsewhere_by_name(moved[0], old, new)) if moved else ""
+        reason = f"{who} has no {(moved or gone)[0]}" + (f"; it has {near} now" if near else ", and has the others")
+        return Part(
+            "remove", remove.index, "decide", (moved or gone)[0], code="not-in-distribution", reason=reason, line=at
+        )
+    since = new.version
+    for files in between:
+        if any(map(files.has, remove.files)):
+            break
+        since = files.version
+    reason = f"{who} has no {', '.join(gone)}: there is nothing to take away"
+    return Part("remove", remove.index, "narrowed", gone[0], reason=reason, since=since, line=at)
+
+
+def _elsewhere_by_name(path: str, old: WheelFiles, new: WheelFiles) -> list[str]:
+    """Files of the same name that only the new release has."""
+    name = path.rpartition("/")[2]
+    return [one for one in new.paths() if one.rpartition("/")[2] == name and not old.has(one)]
 
 
 def _active(part: Edit | Condition | Remove, files: WheelFiles) -> bool:

@@ -24,7 +24,8 @@ class Part(NamedTuple):
     """What becomes of one edit or condition on the new release.
 
     ``state`` is "fits", "ported" (a new variant is proposed), "widened" (it fits where its ``versions`` admit the
-    release) or "decide". ``variant`` is the proposal, for releases from ``since`` on. ``old_lines`` and ``new_lines``
+    release), "narrowed" (a removal, whose ``versions`` leave the releases from ``since`` on out: they have nothing to take
+    away) or "decide". ``variant`` is the proposal, for releases from ``since`` on. ``old_lines`` and ``new_lines``
     are the lines of the place with one more on either side, ``candidates`` what a person may choose from, ``cautions``
     what to look at, in words. Where a person must decide, ``change`` is what the edit does on the old release (the
     lines of a diff), and ``draft`` an edit of the new place, as TOML, that changes nothing yet.
@@ -82,6 +83,10 @@ def write_variants(patch: Patch, parts: Sequence[Part], old: str, new: str, *, i
             "precondition": patch.preconditions,
             "postcondition": patch.postconditions,
         }
+        if part.table == "remove":
+            was = patch.removes[part.index - 1].versions
+            text.set_string(("remove", part.index, "versions"), bound_old(was, part.since or new, old))
+            continue
         original = tables[part.table][part.index - 1]
         if part.state == "widened" and original.versions is not None:
             text.set_string((part.table, part.index, "versions"), admit(original.versions, new, old))
@@ -124,7 +129,12 @@ def prove(
         theirs = [p._replace(index=0) for p in getattr(ported, name)]
         if any(part._replace(index=0) not in theirs for part in ours):
             raise InternalError(f"porting {patch.name} changed more of its {name} than was meant")
-    if _frame(patch) != _frame(ported):
+    needless = {part.index for part in parts if part.state == "narrowed"}
+    removes = [
+        theirs._replace(versions=ours.versions) if ours.index in needless else theirs
+        for ours, theirs in zip(patch.removes, ported.removes, strict=True)
+    ]
+    if _frame(patch) != _frame(ported._replace(removes=tuple(removes))):
         raise InternalError(f"porting {patch.name} changed more than its edits")
     if not in_place:
         after = plan_release(ported, old).files

@@ -158,7 +158,7 @@ def plan_patch(patch: Patch, files: Files, grammar: Grammar) -> PatchPlan:
                     hint="give the two `versions` that do not overlap; nothing was written",
                     details={**at.details, "path": path},
                 )
-            before = files.read(path, wanted_by=_removal(patch, remove))
+            before = _to_remove(patch, remove, path, files)
             plans.append(FilePlan(path, before, None, (), (), ()))
             changed.add(path)
     planned = {plan.path: plan.after or b"" for plan in plans}  # in one that is gone, nothing is found
@@ -196,6 +196,19 @@ def where(patch: Patch, table: str, index: int, key: str) -> str:
 
 def _of(patch: Patch, condition: Condition) -> Callable[[], str]:
     return lambda: where(patch, condition.kind, condition.index, "file")
+
+
+def _to_remove(patch: Patch, remove: Remove, path: str, files: Files) -> bytes:
+    """What a file holds that is to be taken away; where the release has none, no other is proposed in its place."""
+    try:
+        return files.read(path, wanted_by=_removal(patch, remove))
+    except PlanError as error:
+        if error.code == "not-in-distribution" and not error.details.get("owners"):
+            error.hint = (
+                "look at the path; or, where only this release has no such file, there is nothing to take away from "
+                f"it: give the [[remove]] `versions` that leave {files.version} out"
+            )
+        raise
 
 
 def _removal(patch: Patch, remove: Remove) -> Callable[[], str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from patchkit.author.proposal import Part, Port
     from patchkit.model.patch import Patch
 
-_STYLES = {"fits": "green", "ported": "cyan", "widened": "cyan", "decide": "red"}
+_STYLES = {"fits": "green", "ported": "cyan", "widened": "cyan", "narrowed": "cyan", "decide": "red"}
 
 
 def configure_port(parser: ArgumentParser) -> None:
@@ -138,7 +138,7 @@ def _show_between(output: Output, found: Port) -> None:
     for version, reason in reversed(found.between):
         if reason is not None:
             output.paragraph(f"{output.paint('look', 'yellow')}: it does not fit {version}: {reason}")
-    if any(part.since is not None for part in found.parts):
+    if any(part.since is not None and part.variant is not None for part in found.parts):
         output.paragraph("where the new edits begin is told by the releases that the cache has")
     output.paragraph(
         f"releases that the cache has not are not looked at: `patchkit matrix {found.patch.name}`, once it is written"
