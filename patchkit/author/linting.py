@@ -10,7 +10,7 @@ from patchkit.author.derive import innermost, shortest
 from patchkit.author.hunks import hunks, lines_of, merged
 from patchkit.author.matrix import Verdict, judge_release, short_reason
 from patchkit.author.published import Progress, WheelFiles
-from patchkit.author.ranges import propose
+from patchkit.author.ranges import least_changed, propose
 from patchkit.edit.lay import PYTHON
 from patchkit.edit.locate import locate
 from patchkit.edit.narrow import regions
@@ -241,6 +241,12 @@ def _requirement(patch: Patch, releases: Releases, progress: Progress | None) ->
             what += " (on purpose, perhaps: `otherwise` says what to do there)"
         elif releases.every and not releases.missing:
             fix = Fix("target", requirement=proposed)
+        else:
+            missing = [version for version, _ in releases.missing]
+            why = (
+                f"{_few(missing)} could not be looked at" if missing else "only `--against all` looks at every release"
+            )
+            what += f"; --fix leaves it, since {why}"
         yield of_file(patch, "requirement-narrow", "target: requirement", ("target", "requirement"), what, fix)
 
 
@@ -257,6 +263,8 @@ def _wide(patch: Patch, releases: Releases, verdicts: Sequence[Verdict], failing
         own = parse_requirement(patch.target.requirement).specifier
         unseen = [version for version, _ in releases.missing if own.contains(version, prereleases=True)]
         fix = None if unseen else Fix("target", requirement=proposed)
+        if unseen:
+            what += f"; --fix leaves it, since {_few(unseen)} could not be looked at"
     return of_file(patch, "requirement-wide", "target: requirement", ("target", "requirement"), what, fix)
 
 
@@ -269,7 +277,11 @@ def _proposed(patch: Patch, releases: Releases, verdicts: Sequence[Verdict], fit
     kept = [v for v in published if v not in seen and own.specifier.contains(v)]
     fails = [v.version for v in verdicts if v.state in ("fails", "no-edits")]
     marker = f"; {own.marker}" if own.marker is not None else ""
-    return f"{own.name}{propose(fits, fails, published, kept=kept).specifier}{marker}"
+    found = propose(fits, fails, published, kept=kept)
+    specifier = found.specifier
+    if not found.left_out:
+        specifier = least_changed(own.specifier, specifier, {*fits, *kept}, fails)
+    return f"{own.name}{specifier}{marker}"
 
 
 def _has_it(patch: Patch, releases: Releases, failing: Sequence[Verdict]) -> Iterator[Finding]:

@@ -14,6 +14,9 @@ MOST_HOLES = 4
 """More versions left out by ``!=`` than this, and the newest run without holes is proposed instead."""
 
 
+_ENDS = ((">", ">="), ("<", "<="))
+
+
 class Range(NamedTuple):
     """A specifier, and what is to be said about it.
 
@@ -71,6 +74,33 @@ def propose(
     last = max(chosen)
     open_end = last in tried and all(_public(version) <= _public(last) for version in order)
     return Range(specifier, tuple(map(str, sorted(good - chosen))), tuple(map(str, untried)), open_end)
+
+
+def least_changed(own: SpecifierSet, proposed: str, good: Collection[str], bad: Collection[str]) -> str:
+    """``proposed`` with the ends of ``own`` where these do as well: an end that nothing is wrong with stays as it is.
+
+    Args:
+        own: What is written now.
+        proposed: What :func:`propose` says.
+        good: Versions to be admitted.
+        bad: Versions not to be.
+    """
+    clauses = {side: [str(one) for one in own if one.operator in side] for side in _ENDS}
+    if sum(map(len, clauses.values())) + sum(one.operator == "!=" for one in own) < len(own):
+        return proposed  # "==1.0" and "~=1.0" are both ends at once
+    new = SpecifierSet(proposed)
+    holes = [str(one) for one in own if one.operator == "!=" and one.version not in good]
+    holes += [str(one) for one in new if one.operator == "!=" and str(one) not in holes]
+    theirs = {side: [str(one) for one in new if one.operator in side] for side in _ENDS}
+    low, high = _ENDS
+    for below, above in ((clauses, clauses), (theirs, clauses), (clauses, theirs)):
+        found = ",".join([*sorted(below[low]), *sorted(holes), *sorted(above[high])])
+        admitted = SpecifierSet(found)
+        if all(admitted.contains(v, prereleases=True) for v in good) and not any(
+            admitted.contains(v, prereleases=True) for v in bad
+        ):
+            return found
+    return proposed
 
 
 def _between(good: set[Version], bad: set[Version], order: Sequence[Version]) -> tuple[str, set[Version]]:

@@ -212,9 +212,24 @@ def test_a_requirement_that_is_too_wide(bench: Bench, cache: Path) -> None:
     (finding,) = against(bench, "all", DOUBLE, "demo>=1.0")
     assert (finding["rule"], finding["level"], finding["key"]) == ("requirement-wide", "warning", "target: requirement")
     assert finding["message"].startswith("admits 1.2, which the patch does not fit (1.2: edit 1: `scope`: there is no")
-    assert finding["message"].endswith(": demo>=1.0,!=1.2,<2.1")
+    assert finding["message"].endswith(": demo>=1.0,!=1.2")
     assert finding["fixable"] is True
     assert against(bench, "all", DOUBLE, "demo>=1.0,!=1.2") == []
+
+
+@pytest.mark.parametrize(
+    ("own", "what", "mended"),
+    [
+        ("demo>=1.1", ">=1.1,<2", "demo>=1.1,!=1.2"),  # nobody looked at 2.0, and nothing is wrong with it
+        ("demo>=1.2,<3", "all", "demo>=2.0,<3"),
+        ("demo<=1.2", "all", "demo<1.2"),
+    ],
+)
+def test_an_end_that_nothing_is_wrong_with_stays(bench: Bench, cache: Path, own: str, what: str, mended: str) -> None:
+    path = bench.patch("fix", DOUBLE, requirement=own)
+    findings = bench.json("lint", "fix", "--against", what, "--offline", "--fix", "--ignore", "requirement-narrow").json
+    assert [one["fixed"] for one in findings["fixes"] if one["rule"] == "requirement-wide"] == [True]
+    assert f'requirement = "{mended}"\n' in path.read_text()
 
 
 def test_versions_one_by_one_show_what_fails_and_propose_nothing(bench: Bench, cache: Path) -> None:
@@ -229,7 +244,10 @@ def test_a_requirement_that_is_too_narrow(bench: Bench, cache: Path) -> None:
     assert (finding["rule"], finding["level"], finding["fixable"]) == ("requirement-narrow", "note", True)
     assert finding["message"] == "leaves out 1.1, 2.0, which the patch fits: demo>=1.0,!=1.2,<2.1"
     (finding,) = against(bench, "<1.2", DOUBLE, "demo==1.0")
-    assert finding["message"] == "leaves out 1.1, which the patch fits: demo>=1.0,<1.2"
+    assert finding["message"] == (
+        "leaves out 1.1, which the patch fits: demo>=1.0,<1.2; --fix leaves it, since only `--against all` looks at "
+        "every release"
+    )
     assert finding["fixable"] is False  # not all were looked at
     (finding,) = against(bench, "all", DOUBLE, "demo==1.0", "otherwise = '1.1 is for others'")
     assert "on purpose, perhaps" in finding["message"]
@@ -242,6 +260,7 @@ def test_a_release_that_cannot_be_had_keeps_the_requirement(bench: Bench, cache:
     run = bench.json("lint", str(run_on), "--against", "all", "--offline")
     (finding,) = [f for f in run.json["findings"] if f["rule"] == "requirement-wide"]
     assert finding["fixable"] is False
+    assert finding["message"].endswith("; --fix leaves it, since 2.0 could not be looked at")
     (held,) = run.json["against"]
     assert (held["versions"], [one["version"] for one in held["missing"]]) == (["1.0", "1.1", "1.2"], ["2.0"])
 

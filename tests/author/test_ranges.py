@@ -8,7 +8,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchkit.author.ranges import following, propose, short
+from patchkit.author.ranges import following, least_changed, propose, short
 
 
 @pytest.mark.parametrize(
@@ -110,3 +110,21 @@ def test_the_newest_release_leaves_the_end_open() -> None:
 )
 def test_bounds_as_they_are_written(version: str, shorter: str, next_one: str) -> None:
     assert (short(Version(version)), following(Version(version))) == (shorter, next_one)
+
+
+@pytest.mark.parametrize(
+    ("own", "proposed", "good", "bad", "expected"),
+    [
+        (">=3.4", ">=3.5,<3.12", ["3.5", "3.11"], ["3.4"], ">=3.5"),
+        (">=3.4,<4", ">=3.5,<3.12", ["3.5", "3.11"], ["3.4"], ">=3.5,<4"),
+        ("", ">=1.0,!=1.2,<2.1", ["1.0", "2.0"], ["1.2"], "!=1.2"),
+        ("!=1.1,<3", ">=1.0,<2.1", ["1.0", "1.1", "2.0"], [], "<3"),  # what was left out fits after all
+        (">=1", ">=1.1,<1.9", ["1.1", "1.8"], ["1.0", "1.9"], ">=1.1,<1.9"),
+        ("==1.0", ">=1.0,<1.2", ["1.0", "1.1"], [], ">=1.0,<1.2"),
+        ("~=1.0", ">=1.1,<1.9", ["1.1"], ["1.0"], ">=1.1,<1.9"),
+    ],
+)
+def test_only_the_end_that_is_wrong_is_another_one(
+    own: str, proposed: str, good: list[str], bad: list[str], expected: str
+) -> None:
+    assert least_changed(SpecifierSet(own), proposed, good, bad) == expected

@@ -83,6 +83,16 @@ def test_what_is_printed_of_releases(bench: Bench, fix: Path) -> None:
     )
 
 
+def test_releases_without_a_wheel_are_told_together(bench: Bench, fix: Path) -> None:
+    versions = ",".join(f"2.{number}" for number in range(30))
+    run = bench("lint", "fix", "--against", f"1.0,{versions}", "--offline")
+    assert run.out.count("no wheel") == 1
+    assert "fix against demo 1.0\n  no wheel: 2.0 to 2.29 (30): " in run.out
+    assert run.out.count("2.17") == 0
+    (held,) = bench.json("lint", "fix", "--against", f"1.0,{versions}", "--offline").json["against"]
+    assert len(held["missing"]) == 30
+
+
 def test_what_is_printed_of_fixes(bench: Bench, fix: Path) -> None:
     arguments = ("lint", "fix", "--against", "1.0", "--offline", "--ignore", "no-links", "--ignore", "no-upstreamed")
     ignored = ("--ignore", "anchor-version")

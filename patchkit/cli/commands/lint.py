@@ -208,9 +208,29 @@ def _sum_up(output: Output, linted: Sequence[_Linted], bad: Sequence[Finding], a
     output.line(", ".join([_count(len(linted), "patch file"), _count(len(bad), "finding"), *more]))
     for one in linted:
         if one.against is not None:
-            missing = "".join(f"; not to be had: {m['version']} ({m['reason']})" for m in one.against["missing"])
-            names = ", ".join(one.against["versions"])
-            output.paragraph(f"{one.against['name']} against {one.against['distribution']} {names}{missing}", hanging=2)
+            names = _spanned(one.against["versions"])
+            output.paragraph(f"{one.against['name']} against {one.against['distribution']} {names}", hanging=2)
+            for why, versions in _missing(one.against["distribution"], one.against["missing"]).items():
+                output.paragraph(f"no wheel: {_spanned(versions)}: {why}", 2, hanging=2)
+
+
+_NAMED = 8
+"""Versions in a row that are all named; of more, the first, the last and how many."""
+
+
+def _spanned(versions: Sequence[str]) -> str:
+    if len(versions) <= _NAMED:
+        return ", ".join(versions)
+    return f"{versions[0]} to {versions[-1]} ({len(versions)})"
+
+
+def _missing(name: str, missing: Sequence[dict[str, str]]) -> dict[str, list[str]]:
+    """The versions that could not be had, by the reason; what pip says of each of them is left to ``--json``."""
+    found: dict[str, list[str]] = {}
+    for one in missing:
+        reason = one["reason"].partition("; pip said: ")[0].replace(f"{name} {one['version']}", "it")
+        found.setdefault(reason.removeprefix("it: "), []).append(one["version"])
+    return found
 
 
 def _count(number: int, what: str) -> str:
