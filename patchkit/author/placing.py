@@ -63,12 +63,15 @@ class Unplaced(NamedTuple):
     """A hunk, or a part of one, without one place: the 1-based lines where it could be, or ``present``: it is there.
 
     ``elsewhere``: what is there lies under another heading than the hunk, or has nothing of its context around it.
+    ``inner``: the 1-based line where an insertion would stand that has no context on one side, as at an end of a file,
+    which is none; else 0.
     """
 
     hunk: DiffHunk
     candidates: tuple[int, ...] = ()
     present: bool = False
     elsewhere: bool = False
+    inner: int = 0
 
 
 def place(lines: Sequence[str], hunks: Sequence[DiffHunk]) -> tuple[list[Placed], list[Unplaced]]:
@@ -183,6 +186,7 @@ class _Index:
     def find(self, hunk: DiffHunk) -> Placed | Unplaced:
         """The place of a hunk with as much of its context as fits anywhere."""
         whole = sum(_edges(hunk))
+        inner = 0
         for trims in _trims(hunk):
             kept = sum(trims[0])
             found = [
@@ -190,8 +194,9 @@ class _Index:
                 for head, tail in trims
                 for at in self._places(_core(hunk, head, tail).old)
             ]
-            starts = {start for start, _ in found if self._is_at_edge(hunk, start)}
+            starts = {start for start, _ in found if self._is_at_edge(hunk, start, kept == whole)}
             if not starts:
+                inner = inner or min((start + 1 for start, _ in found), default=0)
                 continue
             known = any(_headings(hunk))
             under = {start for start in starts if self._is_under(hunk, start)} if known else set[int]()
@@ -210,7 +215,8 @@ class _Index:
             return Unplaced(hunk, shown, elsewhere=not likely)
         head, tail = _edges(hunk)
         new = _core(hunk, min(head, 1), min(tail, 1)).new
-        return Unplaced(hunk, present=bool(self._places(new)))
+        present = bool(self._places(new))
+        return Unplaced(hunk, present=present, inner=0 if present else inner)
 
     def _is_under(self, hunk: DiffHunk, start: int) -> bool:
         """Whether a change at that line (0-based) lies under a heading of the hunk."""
@@ -220,12 +226,15 @@ class _Index:
                 return True
         return False
 
-    def _is_at_edge(self, hunk: DiffHunk, start: int) -> bool:
-        """False where an insertion at an end of the file, which has no context on that side, would lie elsewhere."""
+    def _is_at_edge(self, hunk: DiffHunk, start: int, whole: bool) -> bool:
+        """False where an insertion at an end of the file, which has no context on that side, would lie elsewhere.
+
+        By its line number, a hunk may not be at the beginning of the diff's own file: its context was cut then.
+        """
         head, tail = _edges(hunk)
         if any(mark == "-" for mark, _ in hunk.lines) or head == tail == 0:
             return True
-        return (head > 0 or start == 0) and (tail > 0 or start == len(self._lines))
+        return (head > 0 or start == 0 or (whole and hunk.start > 1)) and (tail > 0 or start == len(self._lines))
 
     def _places(self, block: Sequence[str]) -> list[int]:
         """Where ``block`` stands, 0-based; looked for by its rarest line."""

@@ -24,11 +24,11 @@ class Part(NamedTuple):
     """What becomes of one edit or condition on the new release.
 
     ``state`` is "fits", "ported" (a new variant is proposed), "widened" (it fits where its ``versions`` admit the
-    release), "narrowed" (a removal, whose ``versions`` leave out the releases from ``since`` on, that have no such file)
-    or "decide". ``variant`` is the proposal, for releases from ``since`` on. ``old_lines`` and ``new_lines``
-    are the lines of the place with one more on either side, ``candidates`` what a person may choose from, ``cautions``
-    what to look at, in words. Where a person must decide, ``change`` is what the edit does on the old release (the
-    lines of a diff), and ``draft`` an edit of the new place, as TOML, that changes nothing yet.
+    release), "narrowed" (a removal, whose ``versions`` leave out the releases from ``since`` on, that have no such
+    file) or "decide". ``variant`` is the proposal, for releases from ``since`` on. ``old_lines`` and ``new_lines`` are
+    the lines of the place with one more on either side, ``candidates`` what a person may choose from, ``cautions`` what
+    to look at, in words. Where a person must decide, ``change`` is what the edit does on the old release (the lines of
+    a diff), and ``draft`` an edit of the new place, as TOML, that changes nothing yet.
     """
 
     table: str

@@ -102,6 +102,8 @@ def describe(
     for one in unplaced:
         line = one.hunk.diff_line
         whole = max(hunk.diff_line for hunk in hunks if hunk.diff_line <= line)
+        if one.inner:
+            one = one._replace(candidates=(one.inner,))
         places = _stands(source, outline, one)
         looks = search > 0
         if not places and looks:
@@ -179,6 +181,9 @@ def _nearest(source: Source, outline: Outline | None, hunk: DiffHunk, parse: Par
 def _reason(one: Unplaced, places: Sequence[Place], source: Source) -> str:
     if one.present:
         return PRESENT
+    if one.inner:
+        side, end = ("above", "beginning") if one.hunk.lines[0][0] != " " else ("below", "end")
+        return f"would stand at {places[0]}, but the diff has no line {side} it, as at the {end} of a file"
     if one.elsewhere:
         told = next((f" (`{head}`)" for head in one.hunk.headings if head), "")
         return f"stands with a part of its context at {places[0]}, elsewhere than the diff says{told}"

@@ -169,6 +169,15 @@ def test_what_comes_to_the_end_of_a_file_comes_nowhere_else() -> None:
     assert [p.start for p in place(["x = 1\n", "y = 1\n"], [first])[0]] == [0]
 
 
+def test_a_hunk_whose_leading_context_was_cut_stands_above_the_rest() -> None:
+    one = hunk("+# hello| def g():|     a|     b")._replace(start=6)
+    assert [(p.start, p.reduced) for p in place(FILE, [one])[0]] == [(5, False)]
+    (placed, (unplaced,)) = place(FILE, [one._replace(start=1)])  # of the beginning of a file
+    assert (placed, unplaced.inner, unplaced.candidates) == ([], 6, ())
+    less = hunk("+# hello| def g():|     other|     b")._replace(start=6)
+    assert place(FILE, [less])[0] == []
+
+
 def test_a_place_that_part_of_the_context_speaks_for_is_in_the_order_of_the_diff() -> None:
     lines = ["x = 1\n", "y = 2\n", "z = 3\n", "v = 4\n"]
     first, second = hunk(" gone = 0|-z = 3| v = 4"), hunk(" x = 1|-y = 2| z = 3", 9)

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from patchkit.author import unplaced
-from patchkit.author.placing import DiffHunk, Unplaced
+from patchkit.author.placing import DiffHunk, Unplaced, place
 from patchkit.author.unplaced import describe
 from patchkit.edit.source import Source
 
@@ -37,3 +37,17 @@ def test_many_hunks_of_a_large_file_are_not_all_looked_for(monkeypatch: pytest.M
         "stands 2 times, at line 3, at line 7",
         "the release has it already",
     ]
+
+
+def test_an_insertion_without_context_on_one_side_is_told_as_that() -> None:
+    source = Source(b"import os\nA = 1\nB = 2\nC = 3\n", path="demo/many.py")
+    above = DiffHunk((("+", "# hello\n"), (" ", "B = 2\n"), (" ", "C = 3\n")), 4, start=1)
+    below = DiffHunk(((" ", "import os\n"), (" ", "A = 1\n"), ("+", "# hello\n")), 4, start=1)
+    for one, line, told in (
+        (above, 3, "at line 3, but the diff has no line above it, as at the beginning of a file"),
+        (below, 3, "at line 3, but the diff has no line below it, as at the end of a file"),
+    ):
+        _, missing = place([f"{text}\n" for text in source.text.splitlines()], [one])
+        (problem,), _ = describe(source, [one], missing, ast.parse)
+        assert problem.reason == f"would stand {told}"
+        assert (problem.candidates, len(problem.lines)) == ((line,), 1)
