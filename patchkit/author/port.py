@@ -22,6 +22,7 @@ from patchkit.author.carry import (
     laid_out_otherwise,
 )
 from patchkit.author.draft import change_of, draft_of
+from patchkit.author.having import ready_block
 from patchkit.author.hunks import lines_of
 from patchkit.author.matrix import plan_release, short_reason
 from patchkit.author.proposal import Part, Port, prove, write_variants
@@ -67,6 +68,9 @@ def port(
     parts.sort(key=lambda part: part.index)
     parts += [part for remove in patch.removes if (part := _needless(patch, remove, old, new, between)) is not None]
     if any(part.state == "decide" for part in parts):
+        block = ready_block(patch, before.files, old, new, between)
+        if block is not None:
+            return Port(patch, old.version, new.version, "upstreamed", (), upstreamed=block)
         return Port(patch, old.version, new.version, "decide", tuple(parts))
     kept = _kept(patch, old, new)
     if kept is not None:

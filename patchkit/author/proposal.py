@@ -56,7 +56,8 @@ class Port(NamedTuple):
 
     ``state`` is "fits" (nothing to do), "ported", "upstreamed" or "decide"; ``requirement`` the one that the new file
     has, where it differs. ``between`` are the releases between the two that were at hand, the newest first, each with
-    the reason why the new file does not fit it.
+    the reason why the new file does not fit it. ``upstreamed`` is an ``[[upstreamed]]``, as TOML, for a release that
+    has the change, where the patch does not say so yet.
     """
 
     patch: Patch
@@ -68,6 +69,7 @@ class Port(NamedTuple):
     data: bytes | None = None
     problem: str | None = None
     between: tuple[tuple[str, str | None], ...] = ()
+    upstreamed: str | None = None
 
 
 def write_variants(patch: Patch, parts: Sequence[Part], old: str, new: str, *, in_place: bool) -> Patch:

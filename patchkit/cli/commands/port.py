@@ -75,6 +75,7 @@ def run_port(arguments: Namespace) -> int:
         requirement=found.requirement,
         parts=[_part_json(part) for part in found.parts],
         between=[{"version": version, "fits": reason is None, "reason": reason} for version, reason in found.between],
+        upstreamed=found.upstreamed,
         diff=diff or None,
         written=written,
     )
@@ -107,6 +108,11 @@ def _show(output: Output, found: Port, diff: str, *, write: bool) -> None:
     )
     if found.state == "upstreamed":
         output.line(f"  {name} {found.new_version} has the change itself: there is nothing to port")
+        if found.upstreamed is not None:
+            output.line("  the patch file does not say so yet; to be added to it, when you have looked at the change:")
+            output.line()
+            for line in found.upstreamed.splitlines():
+                output.line(line)
     for part in found.parts:
         _show_part(output, part, found)
     if found.problem is not None:
