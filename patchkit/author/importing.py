@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 _AGAIN = "is added by the diff, and removed again"
 _BACK = "is in the end as it is installed: the diff takes its change back"
 
+_FOREIGN = ("is no file of", "is a new file outside", "is a new file elsewhere")
+"""How the reasons begin for what is not the distribution's."""
+
+_HAS = "has already"
+
 _TRIED = 5000
 """Ways to lay the hunks of a file that are tried by the hash of the result."""
 
@@ -255,24 +260,25 @@ def _nothing(gathered: Gathered, distribution: Distribution) -> PlanError:
     """The error for a diff of which nothing is left."""
     where = f"{distribution.name} {distribution.version}"
     reasons = {reason for _, reason in gathered.left}
-    foreign = all(
-        reason.startswith(("is no file of", "is a new file outside", "is a new file elsewhere")) for reason in reasons
-    )
-    present = PRESENT in reasons and reasons <= {PRESENT, NOT_ASKED}
+    own = {reason for reason in reasons if not reason.startswith(_FOREIGN)}
+    present = PRESENT in own and own <= {PRESENT, NOT_ASKED}
     head = (
         f"{where} has all that the diff changes in it already:"
         if present
-        else f"no path of this diff is a file of {where}:"
-        if foreign
         else f"nothing of this diff can be a patch of {where}:"
+        if own
+        else f"no path of this diff is a file of {where}:"
     )
-    hint = (
-        "it needs no patch"
-        if present
-        else "--dist names the distribution that the diff is for; its paths end as those below site-packages do"
-        if foreign
-        else "what is renamed or binary cannot be in a patch"
-    )
+    if present:
+        hint = "it needs no patch"
+    elif not own:
+        hint = "--dist names the distribution that the diff is for; its paths end as those below site-packages do"
+    elif PRESENT in own:
+        hint = "what the release has already needs no patch; of the other files, the reasons say what keeps them out"
+    elif any(reason.endswith(_HAS) for reason in own):
+        hint = "a file that the release has already is changed by a diff against that release, or needs no patch"
+    else:
+        hint = "the reasons say what keeps each file out of a patch"
     return PlanError(
         "\n".join([head, *(f"  {path}: {reason}" for path, reason in gathered.left)]),
         code="present" if present else "nothing-changed",

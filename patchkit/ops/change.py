@@ -404,13 +404,16 @@ def _file_change(
             details={"path": change.path, "state": "modified"},
         )
     names = _names_on(workspace, key)
+    forced = f"`patchkit revert {names} --force`"
     back = entry is not None and entry.after is None
     edited = "is there again, with other content than it had" if back else "was edited since patchkit wrote it"
     raise SiteError(
         f"{change.path}: " + ("is gone" if current is None else edited),
         code="modified",
-        hint=f"see `patchkit diff`; `patchkit revert {names}` keeps edits made outside of what patchkit wrote, "
-        f"`patchkit revert {names} --force` discards those inside, and keeps a copy",
+        hint=f"{forced} brings it back without what {names} wrote"
+        if current is None
+        else f"see `patchkit diff`; `patchkit revert {names}` keeps edits made outside of what patchkit wrote, "
+        f"{forced} discards those inside, and keeps a copy",
         details={"path": change.path, "state": "modified"},
     )
 

@@ -1,4 +1,4 @@
-"""Files that are empty on one side of a diff: an edit of them is no new file, and none that is taken away."""
+"""``import`` of files that are empty on one side of a diff, and of a diff of which nothing is left."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ INTO = "@@ -0,0 +1,2 @@\n+A = 1\n+B = 2\n"
 GIT = "diff --git a/demo/__init__.py b/demo/__init__.py\nindex e69de29..7a32105 100644\n"
 NAMES = "--- a/demo/__init__.py\n+++ b/demo/__init__.py\n"
 OTHER = "--- a/demo/core.py\n+++ b/demo/core.py\n@@ -6,1 +6,1 @@\n-    y = x + x\n+    y = 2 * x\n"
+CORE_NAMES = "--- a/demo/core.py\n+++ b/demo/core.py\n"
+IN_IT = f"{CORE_NAMES}@@ -5,3 +5,3 @@\n def double(x):\n-    y = x - x\n+    y = x + x\n     return y\n"
+FOREIGN = "--- a/tests/t.py\n+++ b/tests/t.py\n@@ -1 +1 @@\n-a\n+b\n"
+UTIL_HEAD = "diff --git a/demo/util.py b/demo/util.py\n"
+BINARY = f"{UTIL_HEAD}index 1..2 100644\nBinary files a/demo/util.py and b/demo/util.py differ\n"
+AGAIN = f"{UTIL_HEAD}new file mode 100644\n--- /dev/null\n+++ b/demo/util.py\n{INTO}"
 
 
 def written(bench: Bench, text: str) -> str:
@@ -90,3 +96,19 @@ def test_the_removal_of_an_empty_file_is_exported_for_git_and_gnu_patch() -> Non
     assert diff.decode() == f"{names}index {blob[:7]}..0000000\n"
     (file,) = read_diff(diff)
     assert (file.path, file.kind) == ("demo/__init__.py", "removed")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "hint"),
+    [
+        (IN_IT + FOREIGN, "present", "it needs no patch"),
+        (IN_IT + BINARY, "nothing-changed", "what the release has already needs no patch"),
+        (AGAIN, "nothing-changed", "is changed by a diff against that release"),
+        (BINARY, "nothing-changed", "the reasons say what keeps each file out"),
+        (FOREIGN, "nothing-changed", "--dist names the distribution"),
+    ],
+)
+def test_the_way_out_where_nothing_of_a_diff_is_left(bench: Bench, text: str, code: str, hint: str) -> None:
+    done = bench.json("import", written(bench, text), "--name", "mine", "--dist", "demo")
+    assert (done.status, done.error["code"]) == (4, code)
+    assert hint in done.error["hint"]

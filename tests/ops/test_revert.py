@@ -267,6 +267,19 @@ def test_a_hand_edit_inside_the_patch_that_stays_is_kept(bench: Bench) -> None:
     assert bench("revert", "stop").status == 5
 
 
+def test_the_hint_about_a_deleted_file_is_not_the_command_that_failed(bench: Bench) -> None:
+    bench.patch("mine", '[[edit]]\nfile = "demo/core.py"\nfind = "x + x"\nreplace = "2 * x"\n')
+    assert bench("apply", "mine").status == 0
+    (bench.site / "demo/core.py").unlink()
+    done = bench.json("revert", "mine")
+    assert (done.status, done.error["hint"]) == (
+        5,
+        "`patchkit revert mine --force` brings it back without what mine wrote",
+    )
+    assert bench("revert", "mine", "--force").status == 0
+    assert bench.pristine()
+
+
 def test_a_file_that_is_gone(bench: Bench) -> None:
     bench.patch("double", DOUBLE)
     bench("apply", "double")
