@@ -15,6 +15,7 @@ from patchkit.edit.plan import PatchPlan, plan_patch
 from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitError, PlanError, SiteError
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
+from patchkit.ops.obstacles import refuse_led_out, refuse_obstacle
 from patchkit.ops.stacks import FileStack, StackFiles, changed_by
 from patchkit.ops.workspace import Workspace, reinstall_command
 from patchkit.runtime.ledger import key_of
@@ -360,12 +361,19 @@ def _file_change(
     workspace: Workspace, key: str, stack: FileStack | None, *, keep_hand_edits: bool, force: bool
 ) -> FileChange | None:
     absolute = workspace.absolute(key)
+    known = workspace.ledger.files.get(key)
+    leaves_none = known is not None and None in (known.pristine, known.after)
+    if leaves_none and os.path.isdir(absolute):
+        refuse_obstacle(absolute)
     current = workspace.current(absolute)
     entry = workspace.entry_in_force(key)
     if stack is None and entry is None:
         return None  # another version was installed since: the file is not ours any more
+    refuse_led_out(workspace.site, absolute)
     pristine, mode, mtime_ns = _before_us(workspace, key, stack, entry)
     target = pristine if stack is None else stack.data
+    if leaves_none and current is None and target is not None:
+        refuse_obstacle(absolute)
     change = FileChange(
         key,
         key if stack is None else stack.path,

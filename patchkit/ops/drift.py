@@ -336,6 +336,23 @@ class Drift:
             return state("absent", f"the release that had it ({had}) is gone: {way}")
         return state("absent", f"wanted, not applied: {way}" if wanted else f"not applied: run `patchkit apply {name}`")
 
+    def refuse_unrecorded_removal(self, name: str) -> None:
+        """Refuse to call a patch "not applied" that takes a file away, where the file is gone and no ledger says why.
+
+        Raises:
+            SiteError: ``missing``.
+        """
+        from patchkit.ops.witness import refuse_unrecorded_removal
+
+        assert self.catalog is not None
+        try:
+            patch = self.catalog.load(name)
+            workspace = self.homes().of(patch.target.name)
+        except PatchkitError:
+            return  # it cannot be applied either
+        if patch.removes:
+            refuse_unrecorded_removal(workspace, patch)
+
     def _unrecorded(self, workspace: Workspace, patch: Patch) -> tuple[StateWord, str] | None:
         """The word and the reason where files hold what patches write that the ledger does not know; None: not so."""
         from patchkit.ops.forecast import in_place

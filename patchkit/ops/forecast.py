@@ -73,6 +73,8 @@ def hand_edits(site: Site, name: str) -> str | None:
     try:
         changes = plan_change(workspace, drop=[name], keep_hand_edits=True)
     except SiteError as error:
+        if error.code in ("not-a-file", "leads-out"):
+            return f"{error.message}: {error.hint}"
         if error.code != "hand-edit-inside":
             return None
         found = error.details.get("conflicts") or ()

@@ -116,7 +116,7 @@ def _refuse_unrecorded(
     """Refuse to call a patch "not applied" whose ledger is gone while its bytes are there.
 
     Raises:
-        SiteError: ``corrupt``.
+        SiteError: ``corrupt``; ``missing``: a file that the patch takes away is gone, and no ledger says why.
     """
     from patchkit.ops.drift import Drift
 
@@ -135,6 +135,9 @@ def _refuse_unrecorded(
             hint=f"have it recorded again, which writes no file: `patchkit apply {listed}`; then revert it",
             details={"patches": found},
         )
+    for name in dict.fromkeys(names):
+        if name not in known:
+            drift.refuse_unrecorded_removal(name)
 
 
 def _held(site: Site, mended: Mended) -> tuple[dict[str, list[str]], list[PatchkitError]]:

@@ -10,7 +10,7 @@ from patchkit.errors import GuardError, PatchkitError, PlanError, SiteError
 from patchkit.ops.workspace import Pristine, Workspace
 from patchkit.site.distribution import Distribution
 from patchkit.site.guard import version_matches
-from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file, resolve_gone
+from patchkit.site.paths import ResolvedFile, key_of, owners, resolve_added, resolve_file, resolve_gone, shared_with
 
 if TYPE_CHECKING:
     from patchkit.edit.plan import FilePlan
@@ -146,11 +146,13 @@ class StackFiles:
         absolute = os.path.join(self._distribution.base, *path.split("/"))
         key = key_of(self._workspace.site, absolute)
         entry = self._workspace.ledger.files.get(key)
-        if not os.path.lexists(absolute) and self._is_released(path, key):
+        there = os.path.lexists(absolute)
+        owner = self._released_by(path, key, there=there)
+        if owner is not None:
             # It may be gone by a patch that goes now: laid over it, the added file would take its original's place.
             raise SiteError(
-                f"{wanted_by()}: {path} exists already: it is a file of {self._distribution.name} "
-                f"{self._distribution.version}, though it is not there now",
+                f"{wanted_by()}: {path} exists already: it is a file of {owner}"
+                + ("" if there else ", though it is not there now"),
                 code="exists",
                 hint="choose another name, or change the file with an edit",
                 details={"path": path},
@@ -172,12 +174,21 @@ class StackFiles:
         self._by_path[path] = self._stacks[resolved.key] = stack
         return stack
 
-    def _is_released(self, path: str, key: str) -> bool:
-        """Whether a file is the release's, by RECORD or by the original that the ledger holds of it."""
-        if self._distribution.record.entry(path) is not None:
-            return True
+    def _released_by(self, path: str, key: str, *, there: bool) -> str | None:
+        """Whose release a file is of, by the original that the ledger holds of it, or by a RECORD; None: nobody's.
+
+        Where a file is ``there``, what a RECORD says of it is told with what it holds.
+        """
+        own = f"{self._distribution.name} {self._distribution.version}"
         entry = self._workspace.entry_in_force(key)
-        return entry is not None and entry.pristine is not None
+        if entry is not None and entry.pristine is not None:
+            return own if entry.distribution == self._distribution.normalized else entry.distribution
+        if there:
+            return None
+        if self._distribution.record.entry(path) is not None:
+            return own
+        others = shared_with(self._distribution, [path]).get(path)
+        return f"{others[0].name} {others[0].version}" if others else None
 
     def _adoptable(self, error: PatchkitError, path: str, absolute: str, content: bytes) -> bool:
         """Whether the file that is in the way is the one to be added; where not, ``error`` is told what differs."""

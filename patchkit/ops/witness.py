@@ -46,8 +46,11 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
             resolved = resolve_file(distribution, path)
             current = workspace.current(resolved.absolute)
         except SiteError as error:
-            if error.code == "missing" and _taken_away(workspace, distribution, path):
-                continue  # as it shall be: what of it apply has to say, it says
+            if error.code == "missing":
+                if _taken_away(workspace, distribution, path):
+                    continue  # as it shall be: what of it apply has to say, it says
+                if path in removed_files(patch, distribution):
+                    error.hint = f"{error.hint}; {_only_the_ledger(patch.name)}"
             return f"{error.message}; {error.hint}" if error.hint else error.message
         if current is None or resolved.entry is None or resolved.entry.matches(current) is not False:
             continue
@@ -68,6 +71,42 @@ def tainted(workspace: Workspace, patch: Patch, distribution: Distribution) -> s
                 f"brings the release's bytes back, `patchkit create NAME {distribution.name}` keeps the edit as a patch"
             )
     return None
+
+
+def _only_the_ledger(name: str) -> str:
+    """The way on where a removed file's patch was applied, perhaps, and the ledger is lost."""
+    return f"where {name} took it away and the ledger is lost, `patchkit apply {name} --fetch` records it again"
+
+
+def refuse_unrecorded_removal(workspace: Workspace, patch: Patch) -> None:
+    """Refuse to call a patch "not applied" that takes a file away, where the file is gone and no ledger says why.
+
+    Raises:
+        SiteError: ``missing``.
+    """
+    distribution = workspace.distribution(patch.target.name)
+    if distribution is None:
+        return
+    for path in removed_files(patch, distribution):
+        if resolve_gone(distribution, path) is None or _taken_away(workspace, distribution, path):
+            continue
+        raise SiteError(
+            f"{path}: {distribution.name} {distribution.version} lists this file, {patch.name} takes it away, and it "
+            "is not there, though no ledger knows the patch",
+            code="missing",
+            hint=f"{_only_the_ledger(patch.name)}, then revert it; else install it again: `{distribution.reinstall}`",
+            details={"path": path, "patch": patch.name},
+        )
+
+
+def removed_files(patch: Patch, distribution: Distribution) -> list[str]:
+    """The files that a patch takes away in the installed version."""
+    return [
+        path
+        for remove in patch.removes
+        if remove.versions is None or version_matches(remove.versions, distribution.version)
+        for path in remove.files
+    ]
 
 
 def _taken_away(workspace: Workspace, distribution: Distribution, path: str) -> bool:

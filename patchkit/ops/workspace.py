@@ -231,10 +231,12 @@ class Workspace:
             gone = self._gone(resolved, distribution)
             if gone is not None:
                 return gone
+            taken = any(resolved.path in remove.files for patch in self.suspects for remove in patch.removes)
+            fetch = "; where a patch took it away and the ledger is lost: the same command with --fetch"
             raise SiteError(
                 f"{resolved.absolute}: {distribution.name} {distribution.version} lists this file, and it is not there",
                 code="missing",
-                hint=f"install it again: `{distribution.reinstall}`",
+                hint=f"install it again: `{distribution.reinstall}`" + (fetch if taken and self.fetch is None else ""),
                 details={"path": resolved.path},
             )
         given = self.originals.get(resolved.path)
