@@ -72,7 +72,7 @@ def _require(names: tuple[str, ...], site: Any) -> None:
         found = [_judge(home, ledger, name, installs) for home, ledger in ledgers]
         known = [verdict for verdict in found if verdict is not None]
         if not any(state == "applied" for state, _ in known):
-            absent = "was never applied here" if overlay is None else _not_in_memory(overlay)
+            absent = "is not applied here" if overlay is None else _not_in_memory(overlay)
             if overlay is None and site is None and os.environ.get("PATCHKIT_RUN"):
                 absent += ", and what `patchkit run` has in memory did not reach this process"
             state, reason = known[0] if known else ("absent", absent)

@@ -28,7 +28,7 @@ def test_the_life_of_a_patch(bench: Bench, capsys: pytest.CaptureFixture[str]) -
     assert [(p.name, p.action) for p in planned.patches] == [("double", "applied")]
     assert planned.patches[0].files[0].after == DOUBLED
     assert bench.pristine()
-    with pytest.raises(SiteError, match="was never applied here"):
+    with pytest.raises(SiteError, match="is not applied here"):
         patchkit.require("double", site=site)
     done = patchkit.apply("double", site=site, patches=[str(bench.patches)])
     assert (done.written, done.patches[0].action) == (1, "applied")
@@ -39,6 +39,8 @@ def test_the_life_of_a_patch(bench: Bench, capsys: pytest.CaptureFixture[str]) -
     back = patchkit.revert("double", site=site)
     assert [(p.name, p.action) for p in back.patches] == [("double", "reverted")]
     assert bench.pristine()
+    with pytest.raises(SiteError, match="double: absent: is not applied here"):  # "never" would be wrong now
+        patchkit.require("double", site=site)
     assert capsys.readouterr() == ("", "")
 
 

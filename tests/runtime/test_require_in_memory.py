@@ -62,7 +62,7 @@ def test_without_the_hook_the_disk_counts(stage: Stage) -> None:
     env = {**stage.environment(), "PYTHONPATH": str(stage.site)}
     found = stage.python(ASK.replace("BEFORE", ""), env=env)
     assert found["leaf"] == "holds"
-    said = "was never applied here, and what `patchkit run` has in memory did not reach this process"
+    said = "is not applied here, and what `patchkit run` has in memory did not reach this process"
     assert found["alone"][:2] == ["absent", said]
 
 
