@@ -334,6 +334,24 @@ def test_a_path_is_excluded_by_either_of_its_names(bench: Bench, pattern: str) -
     assert "--exclude" not in done.err
 
 
+EMPTY = """diff --git a/src/demo/new.py b/src/demo/new.py
+new file mode 100644
+index 0000000..e69de29
+"""
+
+
+def test_where_there_is_nothing_to_place_no_count_is_told(bench: Bench) -> None:
+    done = bench(*imported(bench, EMPTY))
+    assert done.status == 0, done.err
+    assert "demo/new.py  (new file" in done.out
+    assert "hunk" not in done.out
+
+
+def test_one_file_is_no_files(bench: Bench) -> None:
+    bench.install("1.0", {"demo/__init__.py": "X = 1\n"})
+    assert "1 file of demo 1.0, as installed\n" in bench("edit", "demo", str(bench.root / "copy")).out
+
+
 def test_a_pattern_that_excludes_nothing_is_told(bench: Bench) -> None:
     assert (
         "--exclude nothing/*: no path of the diff fits it\n"

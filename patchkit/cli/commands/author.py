@@ -13,8 +13,6 @@ from patchkit.cli.output import Output
 from patchkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from patchkit.author.create import Created
     from patchkit.author.importing import Reduced
     from patchkit.model.patch import Patch
@@ -133,7 +131,8 @@ def run_edit(arguments: Namespace) -> int:
     output: Output = arguments.output
     site = site_of(arguments)
     copy = scratch_copy(site, arguments.dist, arguments.folder, notice=output.note, progress=output.status)
-    output.line(f"{shown(copy.folder)}: {copy.files} files of {copy.distribution} {copy.version}, as installed")
+    files = "1 file" if copy.files == 1 else f"{copy.files} files"
+    output.line(f"{shown(copy.folder)}: {files} of {copy.distribution} {copy.version}, as installed")
     output.line(
         told(arguments, f"edit them, then: patchkit create NAME {copy.distribution} --from {_typed(copy.folder)}")
     )
@@ -242,8 +241,9 @@ def run_import(arguments: Namespace) -> int:
     else:
         output.line(f"{output.paint('created', 'green')} {output.paint(shown(made.path), 'bold')}: {_size(made.patch)}")
         _tell_files(output, made.paths, {add.file for add in made.patch.adds}, removed)
-        many = made.hunks != 1
-        output.line(f"{f'each of {made.hunks} hunks' if many else 'the one hunk'} in it has its one place")
+        if made.hunks:  # an empty file has none
+            which = "the one hunk" if made.hunks == 1 else f"each of {made.hunks} hunks"
+            output.line(f"{which} in it has its one place")
         output.line(_next(arguments, f"patchkit apply {_typed(made.path)} --dry-run --diff"))
     _tell_left(output, made.originals, made.left)
     _tell_hunks(output, made.reduced, made.number)
