@@ -16,6 +16,7 @@ from patchkit.errors import AnchorError, ConditionError, GuardError, PatchkitErr
 from patchkit.model.load import parse_patch
 from patchkit.model.patch import Patch
 from patchkit.ops.obstacles import refuse_led_out, refuse_obstacle
+from patchkit.ops.ordering import sorted_by_after
 from patchkit.ops.stacks import FileStack, StackFiles, changed_by
 from patchkit.ops.workspace import Workspace, reinstall_command
 from patchkit.runtime.ledger import key_of
@@ -117,7 +118,9 @@ def plan_change(
     new = {wanted.patch.name: wanted for wanted in add}
     order: list[Wanted | PatchEntry] = [new.pop(p.name, p) for p in workspace.ledger.patches if p.name not in gone]
     order += new.values()
-    order = _sorted_by_after(workspace, order)
+    items = {one.name if isinstance(one, PatchEntry) else one.patch.name: one for one in order}
+    wishes = {n: one.after if isinstance(one, PatchEntry) else one.patch.target.after for n, one in items.items()}
+    order = [items[name] for name in sorted_by_after(wishes)]
     changes = ChangeSet(order, gone)
     affected = _affected(workspace, add, gone)
     named = gone | {wanted.patch.name for wanted in add}
@@ -318,43 +321,6 @@ def _recorded_keys(workspace: Workspace, recorded: PatchEntry) -> set[str]:
         if distribution is not None:
             keys |= _keys(workspace, ledger_patch(workspace, recorded), distribution)
     return keys
-
-
-def _sorted_by_after(workspace: Workspace, order: Sequence[Wanted | PatchEntry]) -> list[Wanted | PatchEntry]:
-    """``order`` with every patch behind those that its ``after`` names, otherwise unchanged.
-
-    Raises:
-        GuardError: ``after-cycle``.
-    """
-    names = [_name(item) for item in order]
-    needs = {
-        _name(item): [
-            n for n in (item.after if isinstance(item, PatchEntry) else item.patch.target.after) if n in names
-        ]
-        for item in order
-    }
-    done: list[Wanted | PatchEntry] = []
-    placed: set[str] = set()
-    rest = list(order)
-    while rest:
-        for item in rest:
-            if placed.issuperset(needs[_name(item)]):
-                break
-        else:
-            circle = ", ".join(_name(item) for item in rest)
-            raise GuardError(
-                f"the patches {circle} each want to come after another of them",
-                code="after-cycle",
-                hint="take one name out of an `after`",
-            )
-        rest.remove(item)
-        done.append(item)
-        placed.add(_name(item))
-    return done
-
-
-def _name(item: Wanted | PatchEntry) -> str:
-    return item.name if isinstance(item, PatchEntry) else item.patch.name
 
 
 def _file_change(
