@@ -15,6 +15,7 @@ from patchkit.runtime.ledger import lost, missing_blobs, state_path
 from patchkit.site.distribution import Distribution, find_distribution, normalize
 from patchkit.site.environment import Site, home_of, ledger_homes
 from patchkit.site.paths import key_of
+from patchkit.site.record import leads_out
 from patchkit.site.taint import Taints
 from patchkit.state import blobs
 from patchkit.state.ledger import Ledger
@@ -189,9 +190,44 @@ def _tainted(
         if len(paths) > _MOST:
             level = "problem" if any(path.endswith(SOURCES) for path in paths[_MOST:]) else "note"
             facts.append(Fact(level, distribution.name, f"and {len(paths) - _MOST} more files", again))
+    facts += [fact for workspace, one in listed for fact in _missing(workspace, one)]
     scope = "every distribution" if deep else "those that the project's patches target"
     compared = f"{len(listed)} compared ({scope})" if listed else f"none compared ({scope}); --deep compares every one"
     return [Fact("ok", "RECORD", compared), *facts]
+
+
+def _missing(workspace: Workspace, distribution: Distribution) -> list[Fact]:
+    """The sources that RECORD lists and that are not there, but for those that a patch took away.
+
+    Of a folder that is gone as a whole, once: who strips tests from an image leaves RECORD as it was.
+    """
+    gone: list[str] = []
+    folders: dict[str, int] = {}
+    for path, row in distribution.record.entries().items():
+        if row.digest is None or not path.endswith(SOURCES) or leads_out(path):
+            continue
+        absolute = os.path.join(distribution.base, *path.split("/"))
+        known = workspace.ledger.files.get(key_of(workspace.site, absolute))
+        if os.path.lexists(absolute) or (known is not None and known.after is None):
+            continue
+        parts = path.split("/")[:-1]
+        tops = ("/".join(parts[: count + 1]) for count in range(len(parts)))
+        folder = next((top for top in tops if not os.path.isdir(os.path.join(distribution.base, top))), None)
+        if folder is None:
+            gone.append(path)
+        else:
+            folders[folder] = folders.get(folder, 0) + 1
+    again = f"install it again: `{distribution.reinstall}`"
+    facts = [
+        Fact("problem", distribution.name, f"{path}: is not there, and no patch took it away", again)
+        for path in gone[:_MOST]
+    ]
+    if len(gone) > _MOST:
+        facts.append(Fact("problem", distribution.name, f"and {len(gone) - _MOST} more files", again))
+    for folder, count in folders.items():
+        files = f"{count} source file{'s' if count > 1 else ''}"
+        facts.append(Fact("note", distribution.name, f"{folder}/: is not there as a whole, {files}", again))
+    return facts
 
 
 def _without_effect(site: Site) -> list[Fact]:

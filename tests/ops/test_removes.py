@@ -492,3 +492,19 @@ def test_a_file_of_the_release_that_is_missing_is_not_added(bench: Bench) -> Non
     done = bench.json("apply", "mine")
     assert (done.status, done.error["code"]) == (5, "exists")
     assert not there(bench)
+
+
+def test_doctor_names_sources_that_nobody_took_away(bench: Bench) -> None:
+    bench.install("1.0", {**DEMO, "demo/sub/a.py": "A = 1\n", "demo/sub/deep/b.py": "B = 1\n"})
+    bench.patch("gone", REMOVE)
+    assert bench("apply", "gone").status == 0
+    assert bench.json("doctor").status == 0
+    (bench.site / "demo/core.py").unlink()
+    shutil.rmtree(bench.site / "demo/sub")
+    done = bench.json("doctor")
+    assert done.status == 1
+    found = {(one["level"], one["text"]) for one in done.json["facts"] if one["subject"] == "demo"}
+    assert found == {
+        ("problem", "demo/core.py: is not there, and no patch took it away"),
+        ("note", "demo/sub/: is not there as a whole, 2 source files"),
+    }
