@@ -219,11 +219,11 @@ def _missing(workspace: Workspace, distribution: Distribution) -> list[Fact]:
             folders[folder] = folders.get(folder, 0) + 1
     again = f"install it again: `{distribution.reinstall}`"
     facts = [
-        Fact("problem", distribution.name, f"{path}: is not there, and no patch took it away", again)
+        Fact("note", distribution.name, f"{path}: is not there, and no patch took it away", again)
         for path in gone[:_MOST]
     ]
     if len(gone) > _MOST:
-        facts.append(Fact("problem", distribution.name, f"and {len(gone) - _MOST} more files", again))
+        facts.append(Fact("note", distribution.name, f"and {len(gone) - _MOST} more files that are not there", again))
     for folder, count in folders.items():
         files = f"{count} source file{'s' if count > 1 else ''}"
         facts.append(Fact("note", distribution.name, f"{folder}/: is not there as a whole, {files}", again))
