@@ -67,13 +67,14 @@ def run(tmp_path: Path, site: Path) -> Run:
 
 
 def command_of(title: str, folder: Path) -> str:
-    """What starts the program by the guard of that title, as a shell command."""
-    text = GUARDS[title]
+    """What starts the program by the guard of that title, as a shell command; paths of an image lie in ``folder``."""
+    text = GUARDS[title].replace("/patchkit/bin/", f"{folder}/bin/").replace("/venv/", f"{folder}/venv/")
     if title == "entrypoint":
         parts = [json.loads(line.partition(" ")[2]) for line in text.splitlines()]
         return " ".join([*parts[0], *parts[1]])
     if title == "unit":
         given = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
+        assert given["WorkingDirectory"] == "/app"  # where this shell is
         return f"{given['ExecStartPre']} && exec {given['ExecStart']}"
     (folder / "guarded.py").write_text(text + "\n" + PROGRAM)
     return f'PYTHONPATH="{ROOT}" python3 guarded.py' if title == "script" else "python3 guarded.py"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from patchkit.errors import SiteError
@@ -30,6 +29,8 @@ def refuse_obstacle(absolute: str) -> None:
         what = f"a link to {os.readlink(absolute)}, which is no file"
     elif stat.S_ISDIR(mode):
         what, command = "a folder", "rmdir"
+    from shlex import quote
+
     raise SiteError(
         f"{absolute}: {what}, is in the file's place",
         code="not-a-file",
@@ -54,6 +55,8 @@ def refuse_led_out(site: Site, absolute: str) -> None:
         if os.path.islink(folder):
             link = folder
         folder = os.path.dirname(folder)
+    from shlex import quote
+
     raise SiteError(
         f"{absolute}: leads out of the site: {link} is a link to {os.path.realpath(link)}; nothing was written",
         code="leads-out",

@@ -406,3 +406,20 @@ def test_a_function_of_the_module_hangs_on_no_other_ones_scope(bench: Bench) -> 
     assert bench("revert", "mine").status == 0
     assert bench("apply", "mine").status == 0
     assert bench.read("demo/core.py") == edited.encode()
+
+
+def test_a_name_with_a_line_break_in_it_is_one_line(bench: Bench) -> None:
+    bench.write("demo/core.py", bench.read("demo/core.py").replace(b"x + x", b"2 * x"))
+    (bench.site / "demo" / "new\nit counts as applied.txt").write_text("N\n")
+    done = bench("create", "mine", "demo", "--dry-run")
+    assert done.status == 0
+    assert "left out: demo/new\\nit counts" in done.err
+
+
+def test_what_is_gone_from_a_copy_is_not_to_be_installed(bench: Bench) -> None:
+    copy = bench.root / "copy"
+    assert bench("edit", "demo", str(copy)).status == 0
+    (copy / "demo" / "util.py").unlink()
+    done = bench("create", "mine", "demo", "--from", str(copy))
+    assert "where nobody meant that, put it back, then run the command again" in done.err
+    assert bench("export", "mine", "--output", "out.diff").out.startswith("out.diff: 1 file, from demo 1.0")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from patchkit.cli.commands.telling import left_json, paths_json, tell_files, tell_hunks, tell_left
 from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 from patchkit.errors import UsageError
 
 if TYPE_CHECKING:
     from patchkit.author.create import Created
-    from patchkit.author.importing import Reduced
     from patchkit.model.patch import Patch
 
 
@@ -80,7 +80,7 @@ def run_create(arguments: Namespace) -> int:
             output.line(_next(arguments, f"patchkit apply {_typed(made.path)}"))
     if gathered.removed:
         output.note(told(arguments, _gone_note([path for path, _ in gathered.removed], made)))
-    _tell_left(output, made.originals, made.left)
+    tell_left(output, made.originals, made.left)
     for pattern in made.idle:
         output.note(f"--only {pattern}: nothing that differs fits it")
     if made.lost:
@@ -96,7 +96,7 @@ def run_create(arguments: Namespace) -> int:
         edits=edits,
         files=files,
         removed=[path for path, _ in gathered.removed],
-        left=_left_json(made.left),
+        left=left_json(made.left),
         lost=list(made.lost),
         notes=list(made.notes),
         originals=list(made.originals),
@@ -110,7 +110,11 @@ def _gone_note(paths: Sequence[str], made: Created) -> str:
     """What is to be said of files that nobody may have meant to delete."""
     what, them = (paths[0], "it") if len(paths) == 1 else (f"{len(paths)} files", "them")
     be = "is" if len(paths) == 1 else "are"
-    way = f"`patchkit revert {made.patch.name}` brings {them} back" if made.recorded else f"install {them} again"
+    way = (
+        f"`patchkit revert {made.patch.name}` brings {them} back"
+        if made.recorded
+        else f"put {them} back, then run the command again"
+    )
     return (
         f"{what} {be} gone, and the patch takes {them} away: where nobody meant that, {way}; "
         "--only makes a patch of other files alone"
@@ -136,7 +140,7 @@ def run_edit(arguments: Namespace) -> int:
     output.line(
         told(arguments, f"edit them, then: patchkit create NAME {copy.distribution} --from {_typed(copy.folder)}")
     )
-    _tell_left(output, copy.originals, copy.left)
+    tell_left(output, copy.originals, copy.left)
     output.json(
         ok=True,
         site=site_json(site),
@@ -144,7 +148,7 @@ def run_edit(arguments: Namespace) -> int:
         distribution=copy.distribution,
         version=copy.version,
         files=copy.files,
-        left=_left_json(copy.left),
+        left=left_json(copy.left),
         originals=list(copy.originals),
     )
     return 0
@@ -240,13 +244,13 @@ def run_import(arguments: Namespace) -> int:
         output.line(text.rstrip("\n"))
     else:
         output.line(f"{output.paint('created', 'green')} {output.paint(shown(made.path), 'bold')}: {_size(made.patch)}")
-        _tell_files(output, made.paths, {add.file for add in made.patch.adds}, removed)
+        tell_files(output, made.paths, {add.file for add in made.patch.adds}, removed)
         if made.hunks:  # an empty file has none
             which = "the one hunk" if made.hunks == 1 else f"each of {made.hunks} hunks"
             output.line(f"{which} in it has its one place")
         output.line(_next(arguments, f"patchkit apply {_typed(made.path)} --dry-run --diff"))
-    _tell_left(output, made.originals, made.left)
-    _tell_hunks(output, made.reduced, made.number)
+    tell_left(output, made.originals, made.left)
+    tell_hunks(output, made.reduced, made.number)
     output.json(
         ok=True,
         site=site_json(site),
@@ -256,11 +260,11 @@ def run_import(arguments: Namespace) -> int:
         edits=len(made.patch.edits),
         files=list(made.paths),
         removed=sorted(removed),
-        paths=_paths_json(made.paths),
+        paths=paths_json(made.paths),
         hunks=made.hunks,
         reduced=[one._asdict() for one in made.reduced],
         unplaced=[],
-        left=_left_json(made.left),
+        left=left_json(made.left),
         originals=list(made.originals),
         patch=text,
         schema_path=_schema_path(made.path, made.patch.data),
@@ -291,7 +295,7 @@ def _import_into(arguments: Namespace) -> int:
     removed = {path for path, _ in laid.gathered.removed}
     what = f"{copy.distribution} {copy.version} with {laid.hunks} of {laid.total} hunks, no patch yet"
     output.line(f"{shown(copy.folder)}: {what}")
-    _tell_files(output, paths, {path for path, _ in laid.gathered.added}, removed)
+    tell_files(output, paths, {path for path, _ in laid.gathered.added}, removed)
     failing = laid.total - laid.hunks
     if laid.problems:
         output.line(
@@ -311,8 +315,8 @@ def _import_into(arguments: Namespace) -> int:
     what = "do by hand what they mean, then" if laid.problems else "look at it, then"
     output.line(told(arguments, f"{what}: patchkit create {shlex.join(words)}"))
     left = [*laid.gathered.left, *copy.left]
-    _tell_left(output, copy.originals, left)
-    _tell_hunks(output, laid.reduced, None if arguments.link else laid.mail.number)
+    tell_left(output, copy.originals, left)
+    tell_hunks(output, laid.reduced, None if arguments.link else laid.mail.number)
     output.json(
         ok=not laid.problems,
         site=site_json(site),
@@ -322,38 +326,16 @@ def _import_into(arguments: Namespace) -> int:
         edits=0,
         files=list(paths),
         removed=sorted(removed),
-        paths=_paths_json(paths),
+        paths=paths_json(paths),
         hunks=laid.hunks,
         reduced=[one._asdict() for one in laid.reduced],
         unplaced=[problem.json for problem in laid.problems],
-        left=_left_json(left),
+        left=left_json(left),
         originals=list(copy.originals),
         patch=None,
         schema_path=None,
     )
     return 1 if laid.problems else 0
-
-
-def _tell_files(output: Output, paths: Mapping[str, str], added: Collection[str], removed: Collection[str]) -> None:
-    """Name files, with their paths in the diff where these are others."""
-    for path, called in paths.items():
-        what = ["new file"] * (path in added) + ["taken away"] * (path in removed)
-        what += [f"{called} in the diff"] * (path != called)
-        output.line(f"  {path}" + (f"  ({', '.join(what)})" if what else ""))
-
-
-def _paths_json(paths: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"path": path, "diff_path": called} for path, called in paths.items()]
-
-
-def _tell_hunks(output: Output, reduced: Sequence[Reduced], number: str | None) -> None:
-    """What of a diff is to be looked at."""
-    for one in reduced:
-        output.note(str(one))
-    if number is not None:
-        output.note(
-            f"the subject names pull request #{number}, the metadata no repository: add its address with --link"
-        )
 
 
 def _read(file: str) -> bytes:
@@ -397,7 +379,8 @@ def run_export(arguments: Namespace) -> int:
     made = export(site, patch, prefix=prefix, notice=output.note, progress=output.status)
     if arguments.target is not None:
         save(arguments.target, made.data, overwrite=True, hint="name a file in a folder that is there")
-        output.line(f"{shown(arguments.target)}: {len(made.files)} files, from {made.distribution} {made.version}")
+        files = "1 file" if len(made.files) == 1 else f"{len(made.files)} files"
+        output.line(f"{shown(arguments.target)}: {files}, from {made.distribution} {made.version}")
     elif not output.json_mode:
         output.diff(made.data.decode("utf-8", "surrogateescape"))
     output.json(
@@ -411,20 +394,6 @@ def run_export(arguments: Namespace) -> int:
         diff=made.data.decode("utf-8", "backslashreplace"),
     )
     return 0
-
-
-def _tell_left(output: Output, originals: Sequence[str], left: Sequence[tuple[str, str]]) -> None:
-    """Name the places outside of the site that pristine bytes came from, and the files that are left out."""
-    names = {"uv cache": "uv's cache", "pip cache": "pip's cache", "wheel": "the released wheel"}
-    outside = [names[place] for place in originals if place in names]
-    if outside:
-        output.note(f"what the site has not as installed comes from {' and '.join(outside)}")
-    for path, reason in left:
-        output.note(f"left out: {path} {reason}")
-
-
-def _left_json(left: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"path": path, "reason": reason} for path, reason in left]
 
 
 def _same(one: str, other: str) -> bool:

@@ -14,6 +14,7 @@ from patchkit.errors import UsageError
 
 def configure_require(parser: ArgumentParser) -> None:
     """The options of ``require``."""
+    parser.usage = "%(prog)s [options] NAME [NAME...] [-- CMD [ARGUMENT]...]"
     parser.add_argument("names", nargs="+", metavar="NAME", help="the patches that must be in force; then -- CMD...")
     parser.add_argument("--pid", type=int, metavar="PID", help="refuse, too, where this process is older than a patch")
 

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from patchkit.cli.commands.author import _head, _path, _schema_option, shown
+from patchkit.cli.commands.telling import left_json, tell_left
 from patchkit.cli.context import same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 from patchkit.errors import UsageError
@@ -87,7 +88,7 @@ def _make(arguments: Namespace, site: Site) -> int:
     output.line(f"or in every Python of `PYTHONPATH={_startup(arguments.folder)} python ...`")
     for note in made.notes:
         output.note(note)
-    _tell_left(output, made.left)
+    tell_left(output, (), made.left)
     _json(
         output,
         site,
@@ -183,7 +184,7 @@ def _update(arguments: Namespace, site: Site) -> int:
         )
     for note in found.notes:
         output.note(note)
-    _tell_left(output, found.left)
+    tell_left(output, (), found.left)
     _json(
         output,
         site,
@@ -229,7 +230,7 @@ def _to_patch(arguments: Namespace, site: Site) -> int:
         output.line(told(arguments, f"next: patchkit apply {arguments.name}"))
     for note in made.notes:
         output.note(note)
-    _tell_left(output, made.left)
+    tell_left(output, (), made.left)
     _json(
         output,
         site,
@@ -244,11 +245,6 @@ def _to_patch(arguments: Namespace, site: Site) -> int:
         patch=text,
     )
     return 0
-
-
-def _tell_left(output: Output, left: Sequence[tuple[str, str]]) -> None:
-    for path, reason in left:
-        output.note(f"left out: {path} {reason}")
 
 
 def _json(
@@ -286,7 +282,7 @@ def _json(
         version=manifest.version,
         bytes=manifest.bytes,
         patches=manifest.patches,
-        left=[{"path": path, "reason": reason} for path, reason in left],
+        left=left_json(left),
         notes=list(notes),
         **{**empty, **more},
     )
