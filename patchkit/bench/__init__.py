@@ -1,0 +1,1 @@
+"""Experiments: recipes run in arms, judged, reported; and the instruments beside them."""
