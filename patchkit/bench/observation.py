@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from patchkit.bench.shape import Each, Maybe, Number, Of, Record, Table, Word, plain
 from patchkit.tuples import NamedTuple
 
 SCHEMA = 1
@@ -91,134 +92,66 @@ class Observation(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """JSON values, as kept in a run's folder."""
-        return {"schema": SCHEMA, **{name: _plain(value) for name, value in self._asdict().items()}}
+        return {"schema": SCHEMA, **plain(self)}
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {name: _plain(item) for name, item in value._asdict().items()}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
-
-
-def read_observation(value: Mapping[str, Any]) -> Observation:
+def read_observation(value: Any) -> Observation:
     """An observation out of its JSON values; keys that are not there have their defaults.
 
     Raises:
         ValueError: Another schema, an unknown key, or a value of another type; the message names the key.
     """
-    values = dict(value)
-    if values.pop("schema", None) != SCHEMA:
-        raise ValueError(f'the result must have "schema": {SCHEMA}')
-    unknown = sorted(set(values) - set(Observation._fields))
-    if unknown:
-        raise ValueError(f"unknown key {unknown[0]!r}")
-    made: dict[str, Any] = {}
-    for name, item in values.items():
-        if item is None and name in ("metrics", "phases", "version_lines", "versions", "probes", "found_lines"):
-            continue
-        made[name] = _READ[name](name, item) if item is not None else None
-    return Observation(**made)
+    if not isinstance(value, Mapping) or value.get("schema") != SCHEMA:
+        raise ValueError(f'the result must be an object with "schema": {SCHEMA}')
+    made: Observation = OBSERVATION.read("result", {name: item for name, item in value.items() if name != "schema"})
+    return made
 
 
-def _number(where: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value in (_INF, -_INF):
-        raise ValueError(f"{where}: {value!r} is no finite number")
-    return float(value)
-
-
-_INF = float("inf")
-
-
-def _record(kind: Any, readers: Mapping[str, Any]) -> Any:
-    def read(where: str, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: an object is expected")
-        unknown = sorted(set(value) - set(readers))
-        if unknown:
-            raise ValueError(f"{where}: unknown key {unknown[0]!r}")
-        missing = [name for name in kind._fields if name not in value and name not in kind._field_defaults]
-        if missing:
-            raise ValueError(f"{where}: {missing[0]!r} is missing")
-        return kind(**{name: readers[name](f"{where}.{name}", item) for name, item in value.items()})
-
-    return read
-
-
-def _of(kind: type) -> Any:
-    def read(where: str, value: Any) -> Any:
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise ValueError(f"{where}: {value!r} is no {kind.__name__}")
-        return value
-
-    return read
-
-
-def _maybe(reader: Any) -> Any:
-    return lambda where, value: None if value is None else reader(where, value)
-
-
-def _each(reader: Any) -> Any:
-    def read(where: str, value: Any) -> Any:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}: an array is expected")
-        return tuple(reader(f"{where}[{at}]", item) for at, item in enumerate(value))
-
-    return read
-
-
-def _table(reader: Any) -> Any:
-    def read(where: str, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: an object is expected")
-        return {str(key): reader(f"{where}.{key}", item) for key, item in value.items()}
-
-    return read
-
-
-_text, _whole, _truth, _counts = _of(str), _of(int), _of(bool), _table(_of(int))
-
-
-def _phase_name(where: str, value: Any) -> Any:
-    if value not in ("warm-up", "ttft", "main"):
-        raise ValueError(f"{where}: {value!r} is no phase: warm-up, ttft or main")
-    return value
-
-
-_PHASE = _record(
-    Phase,
+_TEXT, _WHOLE, _TRUTH, _COUNTS = Of(str), Of(int), Of(bool), Table(Of(int))
+OBSERVATION = Record(
+    Observation,
     {
-        "name": _phase_name,
-        "repeat": _whole,
-        "seconds": _number,
-        "requests": _whole,
-        "tokens": _maybe(_whole),
-        "tokens_sha256": _maybe(_text),
-        "compilations": _maybe(_counts),
+        "metrics": Table(Record(Measured, {"value": Number(), "unit": _TEXT, "samples": Each(Number())})),
+        "phases": Each(
+            Record(
+                Phase,
+                {
+                    "name": Word("warm-up", "ttft", "main"),
+                    "repeat": _WHOLE,
+                    "seconds": Number(),
+                    "requests": _WHOLE,
+                    "tokens": Maybe(_WHOLE),
+                    "tokens_sha256": Maybe(_TEXT),
+                    "compilations": Maybe(_COUNTS),
+                },
+            )
+        ),
+        "tokens": Maybe(
+            Record(
+                Tokens,
+                {
+                    "asked": Maybe(_WHOLE),
+                    "came": Maybe(_WHOLE),
+                    "sha256": Maybe(_TEXT),
+                    "failed_requests": _WHOLE,
+                },
+            )
+        ),
+        "compilations": Maybe(_COUNTS),
+        "prefix_cache_hit_rate": Maybe(Number()),
+        "profiler": _TRUTH,
+        "version_lines": Each(_TEXT),
+        "versions": Table(_TEXT),
+        "probes": Each(
+            Record(
+                Fired,
+                {"patch": _TEXT, "edit": _WHOLE, "function": _TEXT, "pid": _WHOLE, "role": _TEXT, "ran": _TRUTH},
+            )
+        ),
+        "found_lines": _COUNTS,
+        "label": Maybe(_TEXT),
+        "failure": Maybe(Record(Failure, {"kind": _TEXT, "message": _TEXT, "forbidden": _TRUTH})),
+        "log": Maybe(_TEXT),
     },
 )
-_READ: dict[str, Any] = {
-    "metrics": _table(_record(Measured, {"value": _number, "unit": _text, "samples": _each(_number)})),
-    "phases": _each(_PHASE),
-    "tokens": _record(
-        Tokens, {"asked": _maybe(_whole), "came": _maybe(_whole), "sha256": _maybe(_text), "failed_requests": _whole}
-    ),
-    "compilations": _counts,
-    "prefix_cache_hit_rate": _number,
-    "profiler": _truth,
-    "version_lines": _each(_text),
-    "versions": _table(_text),
-    "probes": _each(
-        _record(
-            Fired,
-            {"patch": _text, "edit": _whole, "function": _text, "pid": _whole, "role": _text, "ran": _truth},
-        )
-    ),
-    "found_lines": _counts,
-    "label": _text,
-    "failure": _record(Failure, {"kind": _text, "message": _text, "forbidden": _truth}),
-    "log": _text,
-}
+"""The shape of an observation's JSON, but for ``schema``."""

@@ -155,6 +155,14 @@ COMMANDS: dict[str, Command] = {
         "tiny random model; generate with the real engine and patches in memory; prove what\n"
         "the shipped patches claim. Counts and identities mean something there, times do not.",
     ),
+    "report": Command(
+        "report",
+        "show an experiment again, or compare several",
+        "  patchkit report patchkit-runs/logits-greedy-20261201T030000Z --html report.html\n"
+        "  patchkit report patchkit-runs/logits-greedy-*     the same recipe on other days",
+        "Show the report of a finished experiment anew, in the form asked for; several are\n"
+        "compared: what changed, in which session, and what else differed between them.",
+    ),
     "schema": Command(
         "lint",
         "print the JSON Schema of patch files",
@@ -175,6 +183,6 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port", "transplant")),
     ("patch files", ("lint", "matrix", "schema")),
-    ("prove", ("rig",)),
+    ("prove", ("report", "rig")),
     ("help", ("try", "doctor")),
 )
