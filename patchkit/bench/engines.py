@@ -1,0 +1,18 @@
+"""Which engine a recipe's ``kind`` means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from patchkit.bench.engine import Engine
+    from patchkit.model.recipe import EngineKind
+
+
+def engine_of(kind: EngineKind) -> Engine:
+    """The engine of a kind."""
+    if kind == "command":
+        from patchkit.bench.commanded import Command
+
+        return Command()
+    raise NotImplementedError(kind)
