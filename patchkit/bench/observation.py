@@ -73,7 +73,8 @@ class Observation(NamedTuple):
 
     ``version_lines`` are what the engine said of itself, ``versions`` of its distributions. ``compilations`` counts
     after warm-up, by function name; None where nobody counted. ``label`` must stand wherever its times do.
-    ``profiler``: one was on, so nothing timed is believed.
+    ``profiler``: one was on, so nothing timed is believed. ``notes`` are for people: how requests failed, what was not
+    to be had.
     """
 
     metrics: Mapping[str, Measured] = {}
@@ -89,6 +90,7 @@ class Observation(NamedTuple):
     label: str | None = None
     failure: Failure | None = None
     log: str | None = None
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """JSON values, as kept in a run's folder."""
@@ -152,6 +154,7 @@ OBSERVATION = Record(
         "label": Maybe(_TEXT),
         "failure": Maybe(Record(Failure, {"kind": _TEXT, "message": _TEXT, "forbidden": _TRUTH})),
         "log": Maybe(_TEXT),
+        "notes": Each(_TEXT),
     },
 )
 """The shape of an observation's JSON, but for ``schema``."""

@@ -24,6 +24,7 @@ FULL = Observation(
     label="CPU simulation",
     failure=Failure("RuntimeError", "forbidden", True),
     log="log.txt",
+    notes=("2 requests failed: HTTP 500",),
 )
 
 
