@@ -14,7 +14,8 @@ SCHEMA = 1
 
 Verdict = Literal["pass", "regressed", "inconclusive", "invalid", "error"]
 Kind = Literal["preflight", "discarded", "measured", "confirm", "traced"]
-CheckState = Literal["held", "failed", "not-checked"]
+#: ``noted``: worth knowing, and no reason to refuse.
+CheckState = Literal["held", "failed", "not-checked", "noted"]
 
 
 class Run(NamedTuple):

@@ -96,7 +96,7 @@ def _point(report: Report, point: PointResult) -> str:
     if any(figures):
         parts.append(f'{_LEGEND}<div class="plots">{"".join(figures)}</div>')
     if point.checks:
-        checks = sorted(point.checks, key=lambda check: ("failed", "not-checked", "held").index(check.state))
+        checks = sorted(point.checks, key=lambda check: ("failed", "noted", "not-checked", "held").index(check.state))
         items = "".join(
             f'<li class="{check.state}"><b class="badge">{MARKS[check.state]}</b> <b>{escape(check.name)}</b>: '
             f"{escape(check.text)}</li>"

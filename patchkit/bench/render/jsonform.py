@@ -76,7 +76,7 @@ _POINT = Record(
         "reason": _TEXT,
         "metrics": Each(_METRIC),
         "checks": Each(
-            Record(Check, {"name": _TEXT, "state": Word("held", "failed", "not-checked"), "text": _TEXT}),
+            Record(Check, {"name": _TEXT, "state": Word("held", "failed", "not-checked", "noted"), "text": _TEXT}),
         ),
         "costs": Each(
             Record(

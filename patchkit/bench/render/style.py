@@ -33,7 +33,7 @@ th{color:var(--quiet);font-weight:600;white-space:nowrap}
 .number{text-align:right;white-space:nowrap;padding-left:8px}
 .badge{border-radius:4px;padding:1px 7px;background:var(--card);white-space:nowrap}
 .pass>.badge,.held>.badge{background:var(--goodbg);color:var(--good)}
-.inconclusive>.badge,.not-checked>.badge{background:var(--doubtbg);color:var(--doubt)}
+.inconclusive>.badge,.not-checked>.badge,.noted>.badge{background:var(--doubtbg);color:var(--doubt)}
 .regressed>.badge,.invalid>.badge,.error>.badge,.failed>.badge{background:var(--badbg);color:var(--bad)}
 ul{padding-left:1.2rem;margin:.4rem 0}
 .checks{list-style:none;padding:0}.checks li{margin:.35rem 0;overflow-wrap:anywhere}

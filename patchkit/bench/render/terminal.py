@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 STYLES = {"pass": "green", "regressed": "red", "inconclusive": "yellow", "invalid": "red", "error": "red"}
-_CHECKS = {"failed": "red", "not-checked": "yellow", "held": None}
+_CHECKS = {"failed": "red", "noted": "yellow", "not-checked": "yellow", "held": None}
 _HEADER = ["metric", "baseline", "treatment", "change", "interval", "gate", "verdict"]
 
 

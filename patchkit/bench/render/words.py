@@ -8,7 +8,7 @@ from patchkit.bench.report import MetricResult, PointResult, Report, Verdict
 from patchkit.model.recipe import METRICS, Gate
 
 #: A mark beside the colour: not everybody sees colours, and a pipe has none.
-MARKS: dict[str, str] = {"held": "ok", "failed": "FAILED", "not-checked": "not checked"}
+MARKS: dict[str, str] = {"held": "ok", "failed": "FAILED", "not-checked": "not checked", "noted": "note"}
 TITLES = {
     "throughput": "output throughput",
     "throughput_first": "output throughput, first touch",
