@@ -20,7 +20,8 @@ from patchkit.bench.launching import (
     said,
     write_job,
 )
-from patchkit.bench.observation import Failure, Observation, read_observation
+from patchkit.bench.observation import Failure, Observation
+from patchkit.bench.readers import read_result, refuse_sampled
 from patchkit.errors import UsageError
 from patchkit.runtime.ledger import open_regular, read_regular
 from patchkit.site.process import run_logged
@@ -44,11 +45,12 @@ class Command:
 
         Raises:
             UsageError: ``no-command``: there is none, or no such program; ``no-interpreter``: ``{python}`` is asked for
-                and the site has none.
+                and the site has none; ``samples-only``: a greedy workload, and a tool that only samples.
         """
         root = os.path.dirname(os.path.abspath(recipe.path or ""))
         for arm in arms_of(recipe):
             engine = arm.engine
+            refuse_sampled(engine.reads, arm.workload)
             if any("{python}" in word for word in (*engine.command, engine.result or "")):
                 python_of(site)
             program = _program(arm, root, site, {**os.environ, **engine.env})
@@ -102,22 +104,11 @@ class Command:
                 raise ValueError(f"{places['result']} was not written")
             else:
                 value = last_object(printed)
-            seen = read_value(value)
+            seen = read_result(engine.reads, value, metrics=engine.metrics, workload=job.arm.workload)
         except (OSError, ValueError) as error:
             what = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
             return Observation(failure=failed or Failure("result", f"{what}; {said(done, log)}"), log=log)
         return seen._replace(failure=seen.failure or failed, log=log)
-
-
-def read_value(value: Any) -> Observation:
-    """A command's result as an observation.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if not isinstance(value, Mapping):
-        raise ValueError(f"the result is no JSON object but {type(value).__name__}")
-    return read_observation(value)
 
 
 def last_object(path: str) -> Any:
@@ -148,7 +139,10 @@ def _in_file(path: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
+        try:  # a line for each run, the last one last, as of `vllm bench serve --append-result`
+            return last_object(path)
+        except ValueError:
+            raise ValueError(f"{path} is no JSON: {error}") from None
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

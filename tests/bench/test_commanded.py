@@ -62,6 +62,27 @@ def test_an_object_begins_a_line(text: str | bytes, found: object, tmp_path: Pat
     assert last_object(str(path)) == found
 
 
+def test_another_tools_json_is_read(tmp_path: Path) -> None:
+    code = 'print(\'{"p50": 12.5, "rates": [1, 3, 2]}\')'
+    places = {"ttft": "p50 in ms", "throughput": "rates"}
+    seen = observe(tmp_path, code, reads="json", metrics=places)
+    assert seen.failure is None
+    assert seen.metrics == {"ttft": Measured(0.0125, "s"), "throughput": Measured(2.0, "tokens/s", (1.0, 3.0, 2.0))}
+    other = observe(tmp_path, code, reads="json", metrics={"ttft": "p99"})
+    assert failure(other).message.startswith("engine.metrics.ttft: there is no 'p99'; the result has p50, rates; ")
+
+
+def test_of_a_file_with_a_line_for_each_run_the_last_counts(tmp_path: Path) -> None:
+    code = "import sys; open(sys.argv[1], 'w').write('{\"a\": 1}\\n{\"a\": 2}\\n')"
+    assert observe(tmp_path, code, "{result}", reads="json", metrics={"seconds": "a"}).metrics["seconds"].value == 2
+
+
+def test_greedy_is_not_measured_by_what_samples(tmp_path: Path) -> None:
+    which = arm(command=("{python}", "-c", ""), reads="vllm-latency")
+    with pytest.raises(UsageError, match=r"fixes temperature 1\.0"):
+        Command().check(recipe(tmp_path, which), bare_site(tmp_path))
+
+
 def test_a_deep_object_is_none(tmp_path: Path) -> None:
     (tmp_path / "out").write_text('{"a":' * 100_000)
     with pytest.raises(ValueError, match="printed no JSON object"):
@@ -148,7 +169,7 @@ def test_a_process_is_told_its_job(tmp_path: Path) -> None:
         ("pass", "result", "it printed no JSON object that begins a line of its standard output; it printed nothing"),
         ("print('hello'); print('a b')", "result", "its last line: a b (all of them: "),
         ("print('[1]')", "result", "it printed no JSON object"),
-        ("print('{}')", "result", 'the result must have "schema": 1; its last line: {} (all'),
+        ("print('{}')", "result", 'the result must be an object with "schema": 1; its last line: {} (all'),
         ('print(\'{"schema": 1, "metrix": {}}\')', "result", "unknown key 'metrix'"),
         ('print(\'{"schema": 1, "metrics": {"x": {"value": NaN, "unit": "s"}}}\')', "result", "is no finite number"),
         ("print('\\x1b[31mred')", "result", "its last line: \\x1b[31mred (all"),
@@ -165,7 +186,10 @@ def test_what_goes_wrong_is_a_failure_in_words(code: str, kind: str, message: st
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "/output.json is no JSON: Expecting property name"), ("[]", "the result is no JSON object but list")],
+    [
+        ("{", "/output.json is no JSON: Expecting property name"),
+        ("[]", "the result must be an object, and is an array"),
+    ],
 )
 def test_a_file_that_is_no_result(text: str, message: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, f"import sys; open(sys.argv[1], 'w').write({text!r})", "{result}")
