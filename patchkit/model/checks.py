@@ -56,6 +56,11 @@ def _unprintable(text: str) -> Complaint | None:
     return Complaint(f"holds U+{ord(found.group()):04X}, a character that controls terminals")
 
 
+def argument(text: str) -> Complaint | None:
+    """What is handed to a program, as an argument or in its environment."""
+    return Complaint("holds U+0000, which no program can be given") if "\0" in text else None
+
+
 def code(text: str) -> Complaint | None:
     """Python: something must be in it. Whether it parses is for ``lint`` and the plan."""
     return None if text.strip() else Complaint("must not be blank")
@@ -187,6 +192,7 @@ CHECKS: dict[str, Callable[[str], Complaint | None]] = {
     "line": line,
     "prose": prose,
     "code": code,
+    "argument": argument,
     "body": body,
     "name": name,
     "qualname": qualname,

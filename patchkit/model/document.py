@@ -6,13 +6,14 @@ Serves all files that people write for patchkit: patch files, and the project's 
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchFileError
 from patchkit.model.checks import CHECKS, Complaint, quote
-from patchkit.model.keys import EXPECTED, MAX_PARTS, TABLES, Key, Table
+from patchkit.model.keys import MAX_PARTS, TABLES, Key, Table, expected
 from patchkit.tuples import NamedTuple
 from patchkit.visible import visible
 
@@ -29,6 +30,7 @@ _CLOSEST = 0.6  # difflib's own default: below it, suggestions confuse more than
 _EXCERPT = 100
 _LONGEST = 64  # characters of a key that is compared with known ones
 _BITS = 64  # of an integer, by TOML
+_DEEPEST = 16  # of a value of any form
 
 
 class Problem(NamedTuple):
@@ -160,13 +162,15 @@ class Document:
         seen = set(raw)
         for name, value in raw.items():
             key = table.keys.get(name)
+            if key is None and table.others is not None and _matches(table.naming or "", name):
+                key = table.others
             if key is None:
                 meant = self._unknown(name, at, table)
                 if meant is not None:
                     seen.add(meant)
                 continue
             before = len(self.problems)
-            converted = self._value(key, value, (*at, name), table)
+            converted = self._value(key, value, (*at, name))
             if len(self.problems) == before:
                 values[name] = converted
         for key in table.keys.values():
@@ -176,6 +180,9 @@ class Document:
 
     def _unknown(self, name: str, at: KeyPath, table: Table) -> str | None:
         """Note an unknown key; returns the key that was evidently meant."""
+        if table.others is not None and not table.keys:
+            self.table_problem(at, (*at, name), f"key {quote(name)}: expected a name that matches {table.naming}")
+            return None
         message = f"unknown key {quote(name)}"
         home = self._home(name, table.name) if self._home else None
         if home is not None:
@@ -189,16 +196,18 @@ class Document:
         self.table_problem(at, (*at, name), message, meant)
         return meant
 
-    def _value(self, key: Key, value: object, at: KeyPath, table: Table) -> Any:
+    def _value(self, key: Key, value: object, at: KeyPath) -> Any:
         """Check one value against its key and return it in the form that the model wants."""
         if not _fits(key, value):
-            self.key_problem(at, _mismatch(key, value, table))
+            self.key_problem(at, _mismatch(key, value, at))
             return value
-        if isinstance(value, list) and key.type != "tables":
+        if isinstance(value, list) and key.type not in ("tables", "any"):
             return self._strings(key, value, at)
         self._one(key, value, at)
         if key.type == "text" and isinstance(value, str):
             return newlines(value)
+        if key.type == "number" and isinstance(value, int):
+            return float(value)
         return (value,) if key.type == "string-or-strings" else value
 
     def _strings(self, key: Key, values: list[object], at: KeyPath) -> tuple[str, ...]:
@@ -218,14 +227,39 @@ class Document:
     def _one(self, key: Key, value: object, at: KeyPath) -> None:
         """The constraints on a single value of the right type."""
         if key.enum and value not in key.enum:
-            wanted = " or ".join(_plain(option) for option in key.enum)
-            self.key_problem(at, f"must be {wanted}, found {_plain(value)}")
-        elif key.minimum is not None and isinstance(value, int) and value < key.minimum:
-            self.key_problem(at, f"must be at least {key.minimum}, found {value}")
+            self._unlisted(key.enum, value, at)
+        elif isinstance(value, int | float):
+            outside = _outside(key, value)
+            if outside:
+                self.key_problem(at, outside)
         elif isinstance(value, str):
-            complaint = _complaint(key, value)
+            complaint = None if value in key.words else _complaint(key, value)
             if complaint:
                 self.key_problem(at, complaint.message, complaint.suggestion)
+
+    def _unlisted(self, options: tuple[object, ...], value: object, at: KeyPath) -> None:
+        """Note a value that is none of the few that there are."""
+        wanted = " or ".join(_plain(option) for option in options)
+        meant = None
+        if isinstance(value, str):
+            import difflib
+
+            close = difflib.get_close_matches(value[:_LONGEST], [str(option) for option in options], n=1)
+            meant = close[0] if close else None
+        self.key_problem(at, f"must be {wanted}, found {_plain(value)}", meant)
+
+
+def _outside(key: Key, value: float) -> str | None:
+    """Why a number is not within the bounds of its key."""
+    if not math.isfinite(value):
+        return f"must be finite, found {value}"
+    if key.minimum is not None and value < key.minimum:
+        return f"must be at least {key.minimum}, found {value}"
+    if key.above is not None and value <= key.above:
+        return f"must be more than {key.above}, found {value}"
+    if key.maximum is not None and value > key.maximum:
+        return f"must be at most {key.maximum}, found {value}"
+    return None
 
 
 def _complaint(key: Key, value: str) -> Complaint | None:
@@ -234,32 +268,59 @@ def _complaint(key: Key, value: str) -> Complaint | None:
     complaint = CHECKS[key.check](value) if key.check else None
     if complaint:
         return complaint
-    # "$" is ECMA's, as in JSON Schema: the very end, where Python's would allow a last newline.
-    if key.pattern and not re.search(re.sub(r"(?<!\\)\$$", r"\\Z", key.pattern), value):
-        expected = EXPECTED[key.type] if key.type == "count" else f"a string that matches {key.pattern}"
-        return Complaint(f"expected {expected}, found {quote(value)}")
+    if key.pattern and not _matches(key.pattern, value):
+        wanted = expected(key) if key.type == "count" else f"a string that matches {key.pattern}"
+        return Complaint(f"expected {wanted}, found {quote(value)}")
     return None
+
+
+def _matches(pattern: str, value: str) -> bool:
+    """Whether a pattern is found; its "$" is ECMA's: the very end, where Python's would allow a last newline."""
+    return re.search(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), value) is not None
 
 
 def _fits(key: Key, value: object) -> bool:
     """Whether a value has the type of its key; the items of arrays of strings are looked at one by one."""
+    if isinstance(value, str) and value in key.words:
+        return True
     match key.type:
         case "string" | "text":
             return isinstance(value, str)
         case "integer":
             return isinstance(value, int) and not isinstance(value, bool) and not _oversized(value)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool) and not _oversized(value)
         case "boolean":
             return isinstance(value, bool)
         case "strings":
             return isinstance(value, list)
         case "string-or-strings":
             return isinstance(value, str | list)
-        case "count":
+        case "count" | "string-or-integer":
             return isinstance(value, int | str) and not isinstance(value, bool) and not _oversized(value)
         case "table":
             return isinstance(value, dict)
         case "tables":
             return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+        case "any":
+            return unlike_json(value) is None
+
+
+def unlike_json(value: object) -> str | None:
+    """What in a TOML value JSON cannot say (a date, an infinite number), or is nested beyond use; None: nothing."""
+    left: list[tuple[object, int]] = [(value, 1)]
+    while left:
+        item, depth = left.pop()
+        if depth > _DEEPEST:
+            return f"values nested more than {_DEEPEST} deep"
+        if isinstance(item, dict | list):
+            left.extend((one, depth + 1) for one in (item.values() if isinstance(item, dict) else item))
+        elif isinstance(item, float):
+            if not math.isfinite(item):
+                return f"the number {item}"
+        elif not isinstance(item, str | int) or _oversized(item):
+            return toml_type(item)
+    return None
 
 
 def _oversized(value: object) -> bool:
@@ -267,13 +328,16 @@ def _oversized(value: object) -> bool:
     return isinstance(value, int) and value.bit_length() >= _BITS
 
 
-def _mismatch(key: Key, value: object, table: Table) -> str:
-    message = f"expected {EXPECTED[key.type]}, found {toml_type(value)}"
-    full = f"{table.name}.{key.name}".removeprefix(".")
+def _mismatch(key: Key, value: object, at: KeyPath) -> str:
+    found = unlike_json(value) if key.type == "any" else toml_type(value)
+    message = f"expected {expected(key)}, found {found}"
+    full = ".".join(part for part in at if isinstance(part, str))
     if key.type == "tables" and isinstance(value, dict):
         return f"{message}: write [[{full}]], not [{full}]"
     if key.type == "table" and isinstance(value, list):
         return f"{message}: write [{full}], not [[{full}]]"
+    if key.check == "argument" and isinstance(value, bool | int | float):
+        return f'{message}: write it in quotes, "{_plain(value)}"'
     return message
 
 
@@ -296,6 +360,8 @@ def newlines(text: str) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, str):
+        return quote(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

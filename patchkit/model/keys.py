@@ -1,4 +1,4 @@
-"""Every key of a patch file, and of a project's table, as data.
+"""Every key of a patch file, and of a project's table, as data; those of recipes are in ``recipe_keys``.
 
 The loader, the JSON Schema, the suggestions for misspelt keys and the reference in ``docs/patch-file.md`` are
 all made from it: a key exists where it stands here, and nowhere else.
@@ -6,7 +6,7 @@ all made from it: a key exists where it stands here, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from patchkit.tuples import NamedTuple
@@ -17,18 +17,34 @@ SCHEMA = 1
 MAX_PARTS = 16
 """Parts of one dotted key. ``tomllib`` takes time with the square of them, and no file of ours needs more than four."""
 
-Type = Literal["string", "text", "integer", "boolean", "strings", "string-or-strings", "count", "table", "tables"]
+Type = Literal[
+    "string",
+    "text",
+    "integer",
+    "number",
+    "boolean",
+    "strings",
+    "string-or-strings",
+    "string-or-integer",
+    "count",
+    "table",
+    "tables",
+    "any",
+]
 
 EXPECTED: dict[Type, str] = {
     "string": "a string",
     "text": "a string",
     "integer": "an integer",
+    "number": "a number",
     "boolean": "a boolean",
     "strings": "an array of strings",
     "string-or-strings": "a string or an array of strings",
+    "string-or-integer": "a string or an integer",
     "count": 'an integer or a string such as "1+"',
     "table": "a table",
     "tables": "an array of tables",
+    "any": "a value of JSON",
 }
 """Each type in words, as messages and the reference have it. Of a ``text``, every line break is read as ``\\n``."""
 
@@ -44,28 +60,39 @@ class Key(NamedTuple):
 
     ``check`` names a function of :mod:`patchkit.model.checks`, for what a pattern cannot say (or says badly).
     Everything but ``non_empty``, ``unique`` and ``required`` is about a single value; in arrays, about each item.
+    ``words`` are strings that stand for a number or an integer. ``minimum`` and ``maximum`` are admitted, ``above`` is
+    not. ``of`` names the table that the key holds, where that is not called by the key's own dotted name.
     """
 
     name: str
     type: Type
     doc: str
     required: bool = False
-    default: str | int | bool | tuple[str, ...] | None = None
-    enum: tuple[int | bool, ...] = ()
+    default: str | float | bool | tuple[str, ...] | None = None
+    enum: tuple[int | bool | str, ...] = ()
     pattern: str | None = None
-    minimum: int | None = None
+    minimum: float | None = None
     non_empty: bool = False
     unique: bool = False
     check: str | None = None
+    words: tuple[str, ...] = ()
+    maximum: float | None = None
+    above: float | None = None
+    of: str | None = None
 
 
 class Table(NamedTuple):
-    """One table of the file: its dotted name ("" at the top), its header as written, a sentence, and its keys."""
+    """One table of the file: its dotted name ("" at the top), its header as written, a sentence, and its keys.
+
+    ``others`` is what keys are like whose names are free; ``naming`` is the pattern of those names.
+    """
 
     name: str
     header: str
     doc: str
     keys: dict[str, Key]
+    others: Key | None = None
+    naming: str | None = None
 
 
 class ActionRule(NamedTuple):
@@ -95,6 +122,16 @@ ACTIONS: dict[str, ActionRule] = {
     ),
 }
 """The actions of an edit, exactly one of which it has."""
+
+
+def inner(table: Table, key: Key) -> str:
+    """The name of the table that ``key`` of ``table`` holds."""
+    return key.of or f"{table.name}.{key.name}".removeprefix(".")
+
+
+def expected(key: Key) -> str:
+    """The type of a key in words."""
+    return " or ".join((EXPECTED[key.type], *(f'"{word}"' for word in key.words)))
 
 
 def _table(name: str, header: str, doc: str, keys: Iterable[Key]) -> Table:
@@ -376,9 +413,9 @@ TABLES: dict[str, Table] = {
 """All tables of a patch file by their dotted names, in the order of the reference."""
 
 
-def home_of(name: str, *, beside: str) -> str | None:
+def home_of(name: str, *, beside: str, tables: Mapping[str, Table] = TABLES) -> str | None:
     """Where a key belongs that is unknown in the table ``beside``, in words; None where that is not certain."""
-    homes = [table for table in TABLES.values() if table.name != beside and name in table.keys]
+    homes = [table for table in tables.values() if table.name != beside and name in table.keys]
     if len(homes) != 1:
         return None
     return f"it belongs in {homes[0].header}" if homes[0].header else "it belongs at the top, before the first table"
@@ -396,6 +433,15 @@ PROJECT = Table(
                 "string-or-strings",
                 "Folder of the project's patches, or several in the order of search, relative to this file.",
                 default="patches",
+                non_empty=True,
+                unique=True,
+                check="line",
+            ),
+            Key(
+                "recipes",
+                "string-or-strings",
+                "Folder of the project's recipes, or several in the order of search, relative to this file.",
+                default="recipes",
                 non_empty=True,
                 unique=True,
                 check="line",

@@ -20,8 +20,8 @@ class Project(NamedTuple):
     """A project's list.
 
     ``path`` is its pyproject.toml and ``root`` the folder of that, both absolute; ``patches`` are absolute folders,
-    which may not exist; ``wanted`` are the names under ``apply``. ``listed`` is False where there is no ``apply``
-    at all, which is not the same as wanting nothing.
+    which may not exist, and so are ``recipes``; ``wanted`` are the names under ``apply``. ``listed`` is False where
+    there is no ``apply`` at all, which is not the same as wanting nothing.
     """
 
     path: str
@@ -29,6 +29,7 @@ class Project(NamedTuple):
     patches: tuple[str, ...]
     wanted: tuple[str, ...] = ()
     listed: bool = False
+    recipes: tuple[str, ...] = ()
 
 
 def load_project(start_dir: str) -> Project | None:
@@ -89,11 +90,15 @@ def _project(path: str, data: bytes, *, strict: bool) -> Project | None:
     values = document.read(raw, at, PROJECT).values
     document.finish()
     root = os.path.dirname(path)
-    folders = values.get("patches", ("patches",))
+
+    def folders(key: str) -> tuple[str, ...]:
+        return tuple(os.path.normpath(os.path.join(root, folder)) for folder in values.get(key, (key,)))
+
     return Project(
         path=path,
         root=root,
-        patches=tuple(os.path.normpath(os.path.join(root, folder)) for folder in folders),
+        patches=folders("patches"),
         wanted=values.get("apply", ()),
         listed="apply" in values,
+        recipes=folders("recipes"),
     )

@@ -11,12 +11,12 @@ stands at the key that is wrong: no ``oneOf``, whose failure is the whole table'
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from patchkit import __version__
 from patchkit.model.examples import examples_of, values_of
-from patchkit.model.keys import ACTIONS, ANCHORS, CHANGES, EXPECTED, SCHEMA, TABLES, Key, Table
+from patchkit.model.keys import ACTIONS, ANCHORS, CHANGES, SCHEMA, TABLES, Key, Table, expected, inner
 
 Schema = dict[str, Any]
 
@@ -36,6 +36,7 @@ PATTERNS = {
     "line": rf"^(?=.*\S)[^{_CONTROLS}]+$",
     "prose": rf"^(?:[^{_CONTROLS}]|[\t\n\r])*$",
     "code": r"\S",
+    "argument": r"^[^\u0000]*$",
     "specifier": rf"^[\s,]*{_SPECIFIER}(?:\s*,[\s,]*{_SPECIFIER})*[\s,]*$",
     "requirement": r"^\s*[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\s*(?:[(<>=!~;].*)?$",
     "path": (
@@ -50,7 +51,7 @@ _EXAMPLES = 4
 
 def patch_schema() -> Schema:
     """The JSON Schema (draft 7) of a patch file, as JSON values."""
-    definitions = {name: _table(table) for name, table in TABLES.items() if name}
+    definitions = {name: table_schema(table, examples_of) for name, table in TABLES.items() if name}
     definitions["edit"] |= {"anyOf": _each(ACTIONS), "dependencies": _edit_rules()}
     for name in ("precondition", "postcondition"):
         definitions[name] |= {"anyOf": _each(ANCHORS), "dependencies": _one_anchor()}
@@ -63,11 +64,8 @@ def patch_schema() -> Schema:
         },
     }
     return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "$id": f"{IDENTITY}{SCHEMA}",
-        "$comment": f"{WRITER}{__version__}",
-        "title": f"patchkit patch file, schema {SCHEMA}",
-        **_table(TABLES[""]),
+        **head(IDENTITY, SCHEMA, "patch file"),
+        **table_schema(TABLES[""], examples_of),
         "anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in CHANGES],
         "definitions": definitions,
     }
@@ -75,32 +73,54 @@ def patch_schema() -> Schema:
 
 def schema_text() -> str:
     """The JSON Schema as the text of a file."""
+    return as_text(patch_schema())
+
+
+def as_text(schema: Schema) -> str:
+    """A JSON Schema as the text of a file."""
     import json
 
-    return json.dumps(patch_schema(), indent=2) + "\n"
+    return json.dumps(schema, indent=2) + "\n"
 
 
-def _table(table: Table) -> Schema:
+def head(identity: str, number: int, what: str) -> Schema:
+    """What a schema says of itself, before its rules."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": f"{identity}{number}",
+        "$comment": f"{WRITER}{__version__}",
+        "title": f"patchkit {what}, schema {number}",
+    }
+
+
+def table_schema(table: Table, examples_of: Callable[[str], list[Any]]) -> Schema:
+    """The schema of one table, with the examples that ``examples_of`` has of it by its name."""
     examples = examples_of(table.name)
+    free: Schema = {"additionalProperties": False}
+    if table.others is not None:
+        values = [{"": value} for one in examples for name, value in one.items() if name not in table.keys]
+        free = {"additionalProperties": _key(table, table.others._replace(name=""), values)}
+        free["propertyNames"] = {"pattern": table.naming}
     return {
         **({"title": table.header} if table.header else {}),
         "description": table.doc,
         "type": "object",
         "properties": {name: _key(table, key, examples) for name, key in table.keys.items()},
         "required": [key.name for key in table.keys.values() if key.required],
-        "additionalProperties": False,
+        **free,
         "examples": examples,
     }
 
 
 def _key(table: Table, key: Key, tables: list[dict[str, Any]]) -> Schema:
     """The schema of one key's value."""
-    schema: Schema = {"title": key.name, "description": key.doc, **_type(table, key)}
+    schema: Schema = {**({"title": key.name} if key.name else {}), "description": key.doc, **_type(table, key)}
     if key.default is not None:
         schema["default"] = list(key.default) if isinstance(key.default, tuple) else key.default
     if key.type not in ("table", "tables"):  # those have examples of their own
         schema["examples"] = values_of(tables, key.name, _EXAMPLES)
-        schema["x-taplo"] = {"docs": {"main": _hover(key, schema["examples"])}}
+        if key.name:
+            schema["x-taplo"] = {"docs": {"main": _hover(key, schema["examples"])}}
     return schema
 
 
@@ -118,8 +138,11 @@ def _toml(value: Any) -> str:
 
 
 def _type(table: Table, key: Key) -> Schema:
-    if len(key.enum) == 1:
-        return {"const": key.enum[0]}
+    if key.enum:
+        return {"const": key.enum[0]} if len(key.enum) == 1 else {"enum": list(key.enum)}
+    if key.words:
+        plain = _type(table, key._replace(words=()))
+        return {**plain, "type": [plain["type"], "string"], "pattern": f"^(?:{'|'.join(key.words)})$"}
     said: Schema = {}
     pattern = PATTERNS.get(key.check or "") or key.pattern
     if pattern:
@@ -132,22 +155,25 @@ def _type(table: Table, key: Key) -> Schema:
         items["minItems"] = 1
     if key.unique:
         items["uniqueItems"] = True
-    least: Schema = {} if key.minimum is None else {"minimum": key.minimum}
+    bounds = {"minimum": key.minimum, "maximum": key.maximum, "exclusiveMinimum": key.above}
+    least: Schema = {word: bound for word, bound in bounds.items() if bound is not None}
     match key.type:
         case "string" | "text":
             return text
-        case "integer":
-            return {"type": "integer", **least}
+        case "integer" | "number":
+            return {"type": key.type, **least}
         case "boolean":
             return {"type": "boolean"}
         case "strings":
             return {"type": "array", **items}
         case "string-or-strings":
             return {"type": ["string", "array"], **said, **items}
-        case "count":
+        case "count" | "string-or-integer":
             return {"type": ["integer", "string"], **least, **said}
+        case "any":
+            return {"type": ["string", "number", "boolean", "array", "object"]}
         case "table" | "tables":
-            reference = {"$ref": f"#/definitions/{table.name}.{key.name}".replace("/.", "/")}
+            reference = {"$ref": f"#/definitions/{inner(table, key)}"}
             return reference if key.type == "table" else {"type": "array", "items": reference}
 
 
@@ -174,11 +200,11 @@ def _each(names: Iterable[str]) -> list[Schema]:
 
 
 def reference(table: Table) -> str:
-    """The keys of one table as a Markdown table, as ``docs/patch-file.md`` has it."""
+    """The keys of one table as a Markdown table, as ``docs/patch-file.md`` and ``docs/recipes.md`` have it."""
     rows = ["| key | type | default | what it says |", "|---|---|---|---|"]
     rows += [
-        f"| `{key.name}` | {EXPECTED[key.type].partition(' ')[2]} | {_default(key)} | {key.doc} |"
-        for key in table.keys.values()
+        f"| `{key.name}` | {expected(key).partition(' ')[2]} | {_default(key)} | {key.doc} |"
+        for key in (*table.keys.values(), *([table.others] if table.others is not None else []))
     ]
     return "\n".join(rows) + "\n"
 

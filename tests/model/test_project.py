@@ -26,7 +26,9 @@ def refusal(start: Path) -> PatchFileError:
 
 
 def test_the_whole_table(tmp_path: Path) -> None:
-    path = write(tmp_path, '[tool.patchkit]\npatches = ["p", "../shared/./q", "/abs"]\napply = ["one", "two"]\n')
+    path = write(
+        tmp_path, '[tool.patchkit]\npatches = ["p", "../shared/./q", "/abs"]\napply = ["one", "two"]\nrecipes = "r"\n'
+    )
     (tmp_path / "a" / "b").mkdir(parents=True)
     expected = Project(
         path=path,
@@ -34,6 +36,7 @@ def test_the_whole_table(tmp_path: Path) -> None:
         patches=(str(tmp_path / "p"), str(tmp_path.parent / "shared" / "q"), "/abs"),
         wanted=("one", "two"),
         listed=True,
+        recipes=(str(tmp_path / "r"),),
     )
     assert load_project(str(tmp_path)) == expected
     assert load_project(str(tmp_path / "a" / "b")) == expected
@@ -42,7 +45,8 @@ def test_the_whole_table(tmp_path: Path) -> None:
 
 def test_defaults(tmp_path: Path) -> None:
     path = write(tmp_path, "[tool.patchkit]\n")
-    assert load_project(str(tmp_path)) == Project(path=path, root=str(tmp_path), patches=(str(tmp_path / "patches"),))
+    folders = {name: (str(tmp_path / name),) for name in ("patches", "recipes")}
+    assert load_project(str(tmp_path)) == Project(path=path, root=str(tmp_path), **folders)
 
 
 def test_one_folder_as_a_string(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ TEXTS = {
     "line": strategies.text(max_size=8),
     "prose": strategies.text("ab \t\n\r\x0b\u2028", max_size=8),
     "code": strategies.text("x \n\t\x0c", max_size=6),
+    "argument": strategies.text("x \n\0", max_size=6),
     "specifier": strategies.text("<>=!~,. 12*", max_size=14)
     | strategies.lists(
         strategies.sampled_from((">1", "== 1.*", "~=1.2 ", "===x", "!=1+a", "", " <=2")), max_size=4
