@@ -29,6 +29,8 @@ from patchkit.bench.pairs import (
     value_of,
 )
 from patchkit.bench.report import Check, Interval, MetricResult, PointResult, Run, Verdict
+from patchkit.bench.stability import NAME as UNSTABLE
+from patchkit.bench.stability import is_hopeless
 from patchkit.bench.stats import interval, look_level, pairs_needed, sign_flip
 from patchkit.bench.touch import first_touch
 from patchkit.bench.validity import check_runs
@@ -59,7 +61,8 @@ def judge_point(recipe: Recipe, point: Point, runs: Sequence[Run]) -> PointResul
     """What the runs so far say of one comparison; metrics that are not decided are inconclusive."""
     pairs = pairs_of(point, runs)
     metrics = tuple(_metric(recipe, point, pairs, name) for name in _names(recipe, point, runs))
-    checks = check_runs(recipe, point, runs)
+    passed = {metric.metric for metric in metrics if metric.verdict == "pass"}
+    checks = check_runs(recipe, point, runs, passed)
     verdict, kind, reason = _verdict(recipe, point, runs, metrics, checks, len(pairs))
     return PointResult(
         point.label,
@@ -82,12 +85,16 @@ def decided(recipe: Recipe, point: Point, runs: Sequence[Run]) -> PointResult | 
     """The result, where no further pair is needed; None to go on.
 
     Ask after every pair, and after the preflight and the discarded runs: an error or a failed check ends it at once.
+    Only an unstable treatment may yet prove to be a hiccup, unless it spans more than the tripwire.
     """
-    result = judge_point(recipe, point, runs)
-    pairs = len(pairs_of(point, runs))
-    if result.verdict in ("error", "invalid", "regressed") or pairs >= recipe.protocol.pairs_max:
+    result, pairs = judge_point(recipe, point, runs), pairs_of(point, runs)
+    if len(pairs) >= recipe.protocol.pairs_max or result.verdict in ("error", "regressed"):
         return result
-    return result if result.verdict == "pass" and pairs >= recipe.protocol.pairs_min else None
+    if result.verdict == "invalid":
+        failed = [check.name for check in result.checks if check.state == "failed"]
+        wait = failed == [UNSTABLE] and not any(metric.verdict == "regressed" for metric in result.metrics)
+        return None if wait and not is_hopeless(recipe, pairs) else result
+    return result if result.verdict == "pass" and len(pairs) >= recipe.protocol.pairs_min else None
 
 
 def overall(points: Iterable[PointResult]) -> tuple[Verdict, PassKind | None, str]:

@@ -7,18 +7,16 @@ refuse.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
-from statistics import median
 from typing import Any
 
 from patchkit.bench.observation import Fired, Phase
 from patchkit.bench.pairs import (
     Pair,
+    counted,
     figure,
     is_ratio,
-    margin_of,
     measured,
     pairs_of,
     percent,
@@ -26,26 +24,20 @@ from patchkit.bench.pairs import (
     value_of,
 )
 from patchkit.bench.report import Check, Run
-from patchkit.bench.stats import deviation, f_quantile
-from patchkit.model.recipe import Arm, ArmName, Gate, Point, Recipe
+from patchkit.bench.stability import baseline_stable, treatment_stable
+from patchkit.model.recipe import Arm, Point, Recipe
 
 HIT_RATES = 0.01
 """How far prefix-cache hit rates may lie apart."""
 
-TIMES = 3.0
-"""A treatment is unstable only when its spread is at least so many times the baseline's,"""
-
-CHANCE = 0.01
-"""and when equal noise in both arms would show such a ratio of spreads this rarely."""
-
-FLOOR = 1 / 20
-"""A baseline's spread below this share of the margin counts as this share: two runs may agree by luck."""
-
 _SHOWN = 6
 
 
-def check_runs(recipe: Recipe, point: Point, runs: Sequence[Run]) -> tuple[Check, ...]:
-    """Every condition, on the measured runs so far (and on the preflight); one that failed makes the point invalid."""
+def check_runs(recipe: Recipe, point: Point, runs: Sequence[Run], passed: Container[str] = ()) -> tuple[Check, ...]:
+    """Every condition, on the measured runs so far (and on the preflight); one that failed makes the point invalid.
+
+    ``passed`` are the metrics whose interval is within the gate, however widely their runs spread.
+    """
     seen = measured(point, runs)
     checks = [_preflight(point, runs)]
     if not seen:
@@ -61,8 +53,8 @@ def check_runs(recipe: Recipe, point: Point, runs: Sequence[Run]) -> tuple[Check
         _versions(seen),
         _prefix_cache(point, seen),
         _compilations(recipe, pairs),
-        _treatment_stable(recipe, pairs),
-        _baseline_stable(recipe, pairs),
+        treatment_stable(recipe, pairs, passed),
+        baseline_stable(recipe, pairs),
         _evidence(recipe, seen),
     ]
     return tuple(check for check in checks if check is not None)
@@ -160,7 +152,7 @@ def _functions(fired: Iterable[Fired]) -> str:
 
 def _requests(runs: Sequence[Run]) -> Check:
     problems = [
-        f"{run_name(run)}: {run.observation.tokens.failed_requests} requests failed"
+        f"{run_name(run)}: {counted(run.observation.tokens.failed_requests, 'request')} failed"
         for run in runs
         if run.observation.tokens is not None and run.observation.tokens.failed_requests
     ]
@@ -324,8 +316,8 @@ def _compilations(recipe: Recipe, pairs: Sequence[Pair]) -> Check:
         extra = more_compiled(pair.treatment.observation.compilations, pair.baseline.observation.compilations)
         if sum(extra.values()) > gate:
             problems.append(
-                f"pair {pair.number}: {sum(extra.values())} compilations after warm-up that the baseline does not "
-                f"have: {_compiled(extra, pair)}"
+                f"pair {pair.number}: {counted(sum(extra.values()), 'compilation')} after warm-up that the baseline "
+                f"does not have: {_compiled(extra, pair)}"
             )
     if problems:
         return _failed(name, [*problems, f"at most {gate} may be"])
@@ -359,65 +351,6 @@ def phase_name(phase: Phase) -> str:
     return f"first {phase.name}" if phase.repeat == 0 else f"{phase.name} {phase.repeat + 1}"
 
 
-def _treatment_stable(recipe: Recipe, pairs: Sequence[Pair]) -> Check | None:
-    name, problems, gates = "treatment-stable", [], _ratio_gates(recipe)
-    if not gates:
-        return None
-    if len(pairs) < 2:
-        return Check(name, "not-checked", "one pair shows no spread")
-    for gate in gates:
-        treatment, baseline = _values(pairs, gate.metric, "treatment"), _values(pairs, gate.metric, "baseline")
-        if treatment is None or baseline is None:
-            continue
-        margin, own, others = margin_of(gate), _steady(treatment), _steady(baseline)
-        times = max(TIMES, math.sqrt(f_quantile(1 - CHANCE, len(own) - 1, len(others) - 1)))
-        if own[-1] - own[0] > margin and deviation(own) > times * max(deviation(others), FLOOR * margin):
-            problems.append(
-                f"the {gate.metric} of the treatment spans {_span(treatment)} over {len(pairs)} runs, that of the "
-                f"baseline {_span(baseline)}: the patched arm is unstable, and no one figure stands for it"
-            )
-    return _failed(name, problems) if problems else _held(name, "its runs spread no wider than the baseline's explain")
-
-
-def _baseline_stable(recipe: Recipe, pairs: Sequence[Pair]) -> Check | None:
-    name, notes, gates = "baseline-stable", [], _ratio_gates(recipe)
-    if not gates or len(pairs) < 2:
-        return None
-    for gate in gates:
-        values = _values(pairs, gate.metric, "baseline")
-        if values is not None and math.log(max(values) / min(values)) > margin_of(gate):
-            notes.append(
-                f"the {gate.metric} of the baseline alone spans {_span(values)}, more than the margin of "
-                f"{percent(1 - math.exp(-margin_of(gate)))}: the machine is not quiet, or it drifts"
-            )
-    return Check(name, "noted", "; ".join(notes)) if notes else _held(name, "its runs lie within the margin")
-
-
-def _ratio_gates(recipe: Recipe) -> list[Gate]:
-    return [gate for gate in recipe.gates.metrics if is_ratio(gate)]
-
-
-def _values(pairs: Sequence[Pair], metric: str, arm: ArmName) -> list[float] | None:
-    """All values of an arm; None where one is missing or has no logarithm."""
-    found = [value_of(pair.baseline if arm == "baseline" else pair.treatment, metric) for pair in pairs]
-    values = [value for value in found if value is not None and value > 0]
-    return values if len(values) == len(found) else None
-
-
-def _steady(values: Sequence[float]) -> list[float]:
-    """Logarithms in order; of four or more without the one farthest from the median: one hiccup is no instability."""
-    logs = sorted(math.log(value) for value in values)
-    if len(logs) < 4:
-        return logs
-    middle = median(logs)
-    return logs[1:] if middle - logs[0] > logs[-1] - middle else logs[:-1]
-
-
-def _span(values: Sequence[float]) -> str:
-    low, high = min(values), max(values)
-    return f"{figure(low)} to {figure(high)} ({percent(high / low - 1)})"
-
-
 def _evidence(recipe: Recipe, runs: Sequence[Run]) -> Check | None:
     problems, found = [], []
     for line in recipe.evidence:
@@ -430,8 +363,8 @@ def _evidence(recipe: Recipe, runs: Sequence[Run]) -> Check | None:
                     f"{run_name(run)}: {line.text!r} stands {_times(count)} in its log, not {_at_least(line.at_least)}"
                 )
             elif line.at_most is not None and count > line.at_most:
-                wanted = f"at most {line.at_most}" if line.at_most else "never"
-                problems.append(f"{run_name(run)}: {line.text!r} stands {_times(count)} in its log, not {wanted}")
+                wanted = f"not at most {line.at_most}" if line.at_most else "where it must not stand"
+                problems.append(f"{run_name(run)}: {line.text!r} stands {_times(count)} in its log, {wanted}")
         found.append(repr(line.text))
     if problems:
         return _failed("evidence", problems)

@@ -51,7 +51,7 @@ def test_the_study_s_unstable_arm_is_invalid() -> None:
     result = decided(recipe, recipe.points[0], throughputs([13470, 13470], [11641, 8839]))
     assert result is not None
     assert result.verdict == "invalid"
-    assert "8,839 to 11,641 (31.7 %) over 2 runs" in result.reason
+    assert "8,839 to 11,641 (31.7 %) in 2 runs" in result.reason
 
 
 def test_no_effect_is_equal_after_the_fewest_pairs() -> None:
