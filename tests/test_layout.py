@@ -13,6 +13,7 @@ TESTS = ROOT / "tests"
 #: From the top down: a room may import itself and what stands behind it.
 ROOMS = [
     "cli",
+    "plugin",
     "api",
     "bench",
     "rig",

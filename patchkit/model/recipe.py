@@ -35,7 +35,9 @@ METRICS: dict[str, tuple[str, Literal["higher", "lower"]]] = {
     "seconds": ("s", "lower"),
 }
 #: Of a server's requests: those without a rank are medians (``itl`` over tokens, the others over requests).
-METRICS.update({f"{name}_{rank}": ("s", "lower") for name in ("ttft", "tpot", "itl", "e2el") for rank in ("p90", "p99")})
+METRICS.update(
+    {f"{name}_{rank}": ("s", "lower") for name in ("ttft", "tpot", "itl", "e2el") for rank in ("p90", "p99")}
+)
 
 
 class Workload(NamedTuple):

@@ -1,0 +1,1 @@
+"""Holds a folder of patch files; nothing imports it."""
