@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +13,12 @@ from patchkit.model.patch import Patch
 from patchkit.ops.bundle import make_bundle
 from patchkit.ops.inmemory import Live, plan_in_memory
 from patchkit.ops.launch import environment, refuse_nested
+from patchkit.rig.drive import Paths, drive, progress_of
 from patchkit.rig.modes import Mode
 from patchkit.rig.recipe import ADAPTATIONS
-from patchkit.rig.state import Rig, write_file
+from patchkit.rig.state import Rig
 from patchkit.rig.tiny import VOCABULARY
-from patchkit.runtime.ledger import read_regular
 from patchkit.site.environment import Site, resolve
-from patchkit.site.process import run
 from patchkit.tuples import NamedTuple
 
 #: What is said beside every time that a rig measures.
@@ -31,7 +29,14 @@ PATIENCE = 1800.0
 SEQUENCES = 16
 #: Of the engine's random numbers: two engines that do the same steps draw the same.
 SEED = 7
+#: A grammar that the tiny model's letters can spell.
+GRAMMAR = "(yes|no|maybe)( (yes|no|maybe)){0,3}"
 _HERE = os.path.dirname(os.path.abspath(__file__))
+#: What is told of a phase.
+_PHASE = (
+    *("name", "seconds", "compilations", "tokens"),
+    *("tokens_sha256", "logprobs_sha256", "prompt_logprobs_sha256"),
+)
 
 
 class Work(NamedTuple):
@@ -44,7 +49,7 @@ class Work(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What came of it: the patches of the process, and the driver's result (its keys are documented in rig.md)."""
+    """What came of it: the patches of the process, and the result (its keys are documented in commands.md)."""
 
     patches: tuple[Live, ...]
     result: Mapping[str, Any]
@@ -97,17 +102,76 @@ def variables(rig: Rig, environ: Mapping[str, str], *, forbid: bool) -> dict[str
     return env
 
 
+def engine_settings(rig: Rig) -> dict[str, Any]:
+    """What the engine of a rig is built with."""
+    return {
+        "model": rig.model,
+        "dtype": "bfloat16",
+        "max_model_len": 128,
+        "max_num_seqs": SEQUENCES,
+        "max_num_batched_tokens": 256,
+        "num_gpu_blocks_override": 64,
+        "compilation_config": {"mode": 0},
+        # Of the whole engine: tpu-inference takes no seed for a request.
+        "seed": SEED,
+        # Scheduled asynchronously, tokens differ between two runs of the release itself on a busy CPU.
+        "async_scheduling": False,
+    }
+
+
+def prompts(requests: int) -> list[list[int]]:
+    """Token ids of each request: of several lengths, all different, the same in every run."""
+    return [
+        [2, *(5 + (31 * request + 17 * place * place) % (VOCABULARY - 5) for place in range(3 + request % 5))]
+        for request in range(requests)
+    ]
+
+
+def phases_of(mode: Mode, work: Work) -> list[dict[str, Any]]:
+    """What a mode goes through: the first touch of a bucket apart from the steady state."""
+    shapes = (
+        ("warm-up", min(2, work.requests), 2),
+        ("ttft", work.requests, 1),
+        ("main", work.requests, work.max_tokens),
+        ("main-again", work.requests, work.max_tokens),
+    )
+    return [
+        {
+            "name": name,
+            "mode": mode.name,
+            "label": f"{mode.name}: {name}",
+            "requests": requests,
+            "regex": GRAMMAR if mode.structured else None,
+            "sampling": {
+                "max_tokens": max_tokens,
+                "temperature": mode.temperature,
+                "logprobs": mode.logprobs,
+                "prompt_logprobs": mode.prompt_logprobs,
+                "ignore_eos": not mode.structured,
+                "detokenize": False,
+            },
+        }
+        for name, requests, max_tokens in shapes
+    ]
+
+
 def specification(rig: Rig, work: Work) -> dict[str, Any]:
     """What the driver is told."""
     return {
-        "model": rig.model,
-        "vocabulary": VOCABULARY,
-        "max_num_seqs": SEQUENCES,
-        "seed": SEED,
-        "requests": work.requests,
-        "max_tokens": work.max_tokens,
-        "modes": [mode._asdict() for mode in work.modes],
+        "engine": {**engine_settings(rig), "disable_log_stats": True},
+        "prompts": prompts(work.requests),
+        "reset": False,
+        "phases": [phase for mode in work.modes for phase in phases_of(mode, work)],
     }
+
+
+def by_mode(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The driver's result with its phases by mode, as far as each got."""
+    modes: dict[str, list[dict[str, Any]]] = {}
+    for phase in result["phases"]:
+        modes.setdefault(phase["mode"], []).append({name: phase[name] for name in _PHASE if name in phase})
+    told = {name: result[name] for name in ("python", "versions", "engine", "error") if result[name] is not None}
+    return {**told, "error": result["error"], "modes": [{"name": name, "phases": ran} for name, ran in modes.items()]}
 
 
 def run_rig(
@@ -139,35 +203,21 @@ def run_rig(
     refuse_nested(os.environ)
     site = site_of_rig(rig)
     view = plan_in_memory(site, [*adaptations(), *patches], allow_known_bad=allow_known_bad, notice=notice)
-    folder = os.path.join(rig.folder, "runs")
-    spec, target, log = (os.path.join(folder, f"{name}.{part}") for part in ("spec.json", "json", "log"))
-    write_file(spec, json.dumps(specification(rig, work), indent=1).encode("ascii"))
-    for path in (target, f"{target}.phase"):
-        if os.path.exists(path):
-            os.unlink(path)
+    paths = Paths(*(os.path.join(rig.folder, "runs", f"{name}.{part}") for part in ("spec.json", "json", "log")))
     env = environment(site, make_bundle(view), variables(rig, os.environ, forbid=work.forbid))
     begun = time.monotonic()
 
     def told() -> None:
-        tick(f"{name}: {_phase(target)}, {time.monotonic() - begun:.0f} s")
+        tick(f"{name}: {progress_of(paths.progress)}, {time.monotonic() - begun:.0f} s")
 
-    command = [rig.python, os.path.join(_HERE, "driver.py"), spec, target]
-    done = run(command, timeout=PATIENCE, cwd=rig.folder, environ=env, tick=told)
-    write_file(log, done.out + done.err)
-    try:
-        result = json.loads(read_regular(target))
-    except (OSError, ValueError):
+    done, result = drive(
+        rig.python, specification(rig, work), paths, timeout=PATIENCE, cwd=rig.folder, environ=env, tick=told
+    )
+    if result is None or done.status not in (0, 1):
         raise SiteError(
             f"the engine's process {done.ended()} without a result; it said: {done.last_line() or 'nothing'}",
             code="rig-engine",
-            hint=f"its whole output is in {log}",
-            details={"path": log},
-        ) from None
-    return Ran(view.patches, result, log)
-
-
-def _phase(target: str) -> str:
-    try:
-        return read_regular(f"{target}.phase", 200).decode("utf-8", "replace") or "starting"
-    except OSError:
-        return "starting"
+            hint=f"its whole output is in {paths.log}",
+            details={"path": paths.log},
+        )
+    return Ran(view.patches, by_mode(result), paths.log)

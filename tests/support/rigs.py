@@ -1,74 +1,43 @@
 """Wheels that stand for the TPU stack, small enough to make a whole rig of in seconds; no index is asked.
 
-The engine is made up: its tokens follow from the prompt and from a word in ``vllm/engine.py``, it "compiles" a program
-for each batch size at first touch, and `sample` where that file says ``OFF_THE_MENU``, as the real one does with the
-naive patch.
+The engine is the made-up one of ``fake_vllm``, which has to be built as a rig's is.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 from support.dists import make_wheel
 
+from patchkit.ops.apply import apply_site
 from patchkit.rig.recipe import Recipe
+from patchkit.rig.run import adaptations, site_of_rig
+from patchkit.rig.state import STEPS, Rig, write_file, write_rig
+from patchkit.rig.tiny import model_files
 
 PATCHES = Path(__file__).parents[2] / "patchkit" / "rig" / "patches"
 
+FAKE = Path(__file__).parent / "fake_vllm"
+
 _VLLM = """
 import os
-from types import SimpleNamespace
 
-import jax.monitoring
-from vllm.engine import CRASH, OFF_THE_MENU, WORD
+from vllm import fake
+from vllm.fake import SamplingParams
 from vllm.platforms import tpu_platform_plugin
 
 
-class SamplingParams(SimpleNamespace):
-    pass
-
-
-class LLM:
+class LLM(fake.LLM):
     def __init__(self, **settings):
         assert tpu_platform_plugin() == "tpu"
         assert settings["async_scheduling"] is False
         assert os.path.isfile(os.path.join(settings["model"], "config.json"))
-        self.touched = set()
-        jax.monitoring.tell("jit(menu)")
-
-    def generate(self, prompts, parameters, use_tqdm):
-        if CRASH:
-            os.abort()
-        if len(prompts) not in self.touched:
-            self.touched.add(len(prompts))
-            if OFF_THE_MENU:
-                if os.environ.get("VLLM_XLA_CHECK_RECOMPILATION") == "1":
-                    raise RuntimeError("JAX compilation occurred but was forbidden in this context.")
-                jax.monitoring.tell("jit(sample)")
-            jax.monitoring.tell("jit(split)")
-        return [self.answer(one["prompt_token_ids"], parameters) for one in prompts]
-
-    def answer(self, ids, parameters):
-        tokens = [(sum(ids) * 7 + place + len(WORD)) % 2048 for place in range(parameters.max_tokens)]
-        logs = [{token: SimpleNamespace(logprob=-0.5, rank=1)} for token in tokens] if parameters.logprobs else None
-        first = [None, {3: SimpleNamespace(logprob=-1.5, rank=2)}] if parameters.prompt_logprobs else None
-        output = SimpleNamespace(token_ids=tokens, logprobs=logs)
-        return SimpleNamespace(outputs=[output], prompt_logprobs=first)
-"""
-_MONITORING = """
-_listeners = []
-
-
-def register_event_duration_secs_listener(listener):
-    _listeners.append(listener)
-
-
-def tell(name):
-    for listener in _listeners:
-        listener("/jax/core/compile/backend_compile_duration", 0.5, fun_name=name)
-        listener("/jax/another/event", 0.5)
+        super().__init__(**settings)
 """
 _UTILS = """
 GBYTES = 1024**3
@@ -153,6 +122,12 @@ RECIPE = Recipe(
 )
 
 
+def fake_files(package: str) -> dict[str, str]:
+    """The files of a made-up package, by their path."""
+    found = sorted((FAKE / package).rglob("*.py"))
+    return {path.relative_to(FAKE).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
 def _torchax() -> dict[str, str]:
     """The lines that the patch takes out."""
     edits = tomllib.loads((PATCHES / "rig-torchax.toml").read_text(encoding="utf-8"))["edit"]
@@ -172,8 +147,7 @@ def make_wheels(folder: Path, *, without: str = "") -> None:
         "jax": (
             "0.10.2",
             {
-                "jax/__init__.py": "from jax import monitoring\n",
-                "jax/monitoring.py": _MONITORING,
+                **fake_files("jax"),
                 "jax/_src/compiler.py": _COMPILER,
             },
         ),
@@ -192,9 +166,9 @@ def make_wheels(folder: Path, *, without: str = "") -> None:
         "vllm-tpu": (
             "0.24.0",
             {
+                **fake_files("vllm"),
                 "vllm/__init__.py": _VLLM,
-                "vllm/engine.py": 'OFF_THE_MENU = False\nCRASH = False\nWORD = "stock"\n',
-                "vllm/sampling_params.py": "from types import SimpleNamespace as StructuredOutputsParams\n",
+                "vllm/fake.py": fake_files("vllm")["vllm/__init__.py"],
                 "vllm/platforms/__init__.py": _PLATFORMS,
                 "vllm/v1/structured_output/__init__.py": _STRUCTURED,
             },
@@ -214,3 +188,20 @@ def engine_patch(name: str, find: str, replace: str, tags: str = "[]") -> str:
         '[target]\nrequirement = "vllm-tpu"\n[[edit]]\nfile = "vllm/engine.py"\n'
         f"find = {find!r}\nreplace = {replace!r}\n"
     )
+
+
+def make_rig(folder: Path) -> Rig:
+    """A finished rig of the made-up wheels, without pip: what `rig create` leaves in seconds less."""
+    python = folder / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python)], check=True)
+    rig = Rig(str(folder), "0.24.0", dict.fromkeys(STEPS, "made by hand"))
+    site = site_of_rig(rig)
+    make_wheels(folder / "wheels")
+    for wheel in (folder / "wheels").iterdir():
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site.home)
+    apply_site(site, adaptations(), notice=lambda text: None)
+    for name, data in model_files().items():
+        write_file(os.path.join(rig.model, name), data)
+    write_rig(rig)
+    return rig

@@ -1,0 +1,3 @@
+"""Of jax, what tells of compilations."""
+
+from jax import monitoring  # noqa: F401

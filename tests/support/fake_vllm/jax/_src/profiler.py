@@ -1,0 +1,5 @@
+"""Whether it is on."""
+
+from types import SimpleNamespace
+
+_profile_state = SimpleNamespace(profile_session=None)

@@ -1,0 +1,3 @@
+"""Of vLLM's, what asks for a grammar."""
+
+from types import SimpleNamespace as StructuredOutputsParams  # noqa: F401
