@@ -13,16 +13,18 @@ from patchkit.bench.launching import (
     JOB_VARIABLE,
     arms_of,
     below,
+    check_transplants,
     environment_of,
     failure_of,
-    progress_of,
     python_of,
+    root_of,
     said,
     write_job,
 )
 from patchkit.bench.observation import Failure, Observation
 from patchkit.bench.readers import read_result, refuse_sampled
 from patchkit.errors import UsageError
+from patchkit.rig.drive import progress_of
 from patchkit.runtime.ledger import open_regular, read_regular
 from patchkit.site.process import run_logged
 
@@ -47,7 +49,8 @@ class Command:
             UsageError: ``no-command``: there is none, or no such program; ``no-interpreter``: ``{python}`` is asked for
                 and the site has none; ``samples-only``: a greedy workload, and a tool that only samples.
         """
-        root = os.path.dirname(os.path.abspath(recipe.path or ""))
+        root = root_of(recipe)
+        check_transplants(recipe)
         for arm in arms_of(recipe):
             engine = arm.engine
             refuse_sampled(engine.reads, arm.workload)

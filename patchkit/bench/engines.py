@@ -11,6 +11,14 @@ if TYPE_CHECKING:
 
 def engine_of(kind: EngineKind) -> Engine:
     """The engine of a kind."""
+    if kind == "vllm":
+        from patchkit.bench.offline import Vllm
+
+        return Vllm()
+    if kind == "tpu-cpu-rig":
+        from patchkit.bench.rigged import TpuCpuRig
+
+        return TpuCpuRig()
     if kind == "command":
         from patchkit.bench.commanded import Command
 

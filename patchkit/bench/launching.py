@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from patchkit.bench.observation import Failure
 from patchkit.errors import UsageError
-from patchkit.runtime.ledger import read_regular
 from patchkit.runtime.overlay import VARIABLE
 from patchkit.visible import visible
 
@@ -31,6 +30,24 @@ _PATH = "PYTHONPATH"
 def arms_of(recipe: Recipe) -> list[Arm]:
     """Every arm of every point."""
     return [arm for point in recipe.points for arm in (point.baseline, point.treatment)]
+
+
+def root_of(recipe: Recipe) -> str:
+    """The folder that the recipe's paths are relative to."""
+    return os.path.dirname(os.path.abspath(recipe.path or ""))
+
+
+def check_transplants(recipe: Recipe) -> None:
+    """Refuse folders that are no copies of ``transplant``.
+
+    Raises:
+        UsageError: ``not-a-transplant``.
+    """
+    from patchkit.author.transplanted import read_manifest
+
+    for arm in arms_of(recipe):
+        for copy in arm.engine.transplants:
+            read_manifest(below(root_of(recipe), copy))
 
 
 def python_of(site: Site) -> str:
@@ -116,12 +133,3 @@ def said(done: Completed, log: str) -> str:
     """The last line that a process printed, with the place of the others."""
     line = visible(done.last_line())[:LINE]
     return f"its last line: {line} (all of them: {log})" if line else "it printed nothing"
-
-
-def progress_of(path: str) -> str:
-    """What a process last wrote of its progress, in one line; "running" where that is nothing."""
-    try:
-        line = read_regular(path, 200).decode("utf-8", "replace").strip().partition("\n")[0]
-    except OSError:
-        line = ""
-    return visible(line) or "running"

@@ -38,10 +38,11 @@ _GENERATION = re.compile(r"Avg generation throughput: ([\d.]+) tokens/s")
 _DRAFTS = re.compile(r"SpecDecoding metrics: .*?Accepted: (\d+) tokens, Drafted: (\d+) tokens")
 #: One for each program that jax hands to its compiler, found in its cache or not.
 _COMPILED = re.compile(r"Finished XLA compilation of (.+?) in [\d.e+-]+ sec")
+_COMPILING = re.compile(r"Compiling (.+?) with global shapes")
 #: What each of the patterns above needs, for a look at a line that is cheaper than ten searches.
 _WORDS = re.compile(
     r"Finished XLA|Initializing a V1|API server version|Memory statistics|KV cache|Maximum concurrency|init engine|"
-    r"Prefix cache|generation throughput|SpecDecoding|was forbidden"
+    r"Prefix cache|generation throughput|SpecDecoding|was forbidden|with global shapes"
 )
 
 
@@ -53,7 +54,8 @@ class LogFacts(NamedTuple):
     compiled after the engine was built; None where the log has no line of a compilation at all, since then nobody
     counted. ``built``: the engine said that it is. ``hit_rate`` is the last one that it told (0 to 1), of its latest
     1,000 requests. ``generation`` are the non-zero ``Avg generation throughput``, in tokens/s, in order; ``accepted``
-    and ``drafted`` tokens of speculative decoding are sums over the log. ``forbidden``: a compilation was caught.
+    and ``drafted`` tokens of speculative decoding are sums over the log. ``forbidden``: a compilation was caught, of
+    ``forbidden_program`` by jax's own lines.
     """
 
     version_lines: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ class LogFacts(NamedTuple):
     drafted: int | None = None
     forbidden: bool = False
     found_lines: Mapping[str, int] = {}
+    forbidden_program: str | None = None
 
 
 def lines_of(file: IO[bytes], begin: int = 0, end: int | None = None) -> Iterator[str]:
@@ -129,6 +132,8 @@ class _Reader:
         self._values: dict[str, float] = {}
         self._counts: dict[str, int] = {}
         self._counted = self._built = self._forbidden = False
+        self._compiling: str | None = None
+        self._caught: str | None = None
         self._hits: float | None = None
         self._generation: list[float] = []
         self._drafts: list[int] | None = None
@@ -163,8 +168,10 @@ class _Reader:
         if (match := _DRAFTS.search(line)) is not None:
             before = self._drafts or [0, 0]
             self._drafts = [before[0] + int(match[1]), before[1] + int(match[2])]
+        if (match := _COMPILING.search(line)) is not None:
+            self._compiling = match[1]
         if FORBIDDEN in line:
-            self._forbidden = True
+            self._forbidden, self._caught = True, self._compiling
 
     def facts(self) -> LogFacts:
         accepted, drafted = self._drafts or (None, None)
@@ -181,6 +188,7 @@ class _Reader:
             drafted=drafted,
             forbidden=self._forbidden,
             found_lines=self._found,
+            forbidden_program=self._caught,
         )
 
 

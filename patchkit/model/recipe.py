@@ -24,6 +24,7 @@ METRICS: dict[str, tuple[str, Literal["higher", "lower"]]] = {
     "request_throughput": ("requests/s", "higher"),
     "ttft": ("s", "lower"),
     "ttft_first": ("s", "lower"),
+    "ttft_by_engine": ("s", "lower"),
     "tpot": ("s", "lower"),
     "itl": ("s", "lower"),
     "e2el": ("s", "lower"),

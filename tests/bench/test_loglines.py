@@ -123,6 +123,16 @@ def test_a_forbidden_compilation() -> None:
     assert read("RuntimeError: JAX compilation occurred but was forbidden in this context\n").forbidden
 
 
+def test_a_forbidden_program_is_the_last_that_was_begun_before() -> None:
+    facts = read(
+        "(EngineCore pid=7) Compiling jit(split) with global shapes and types (ShapedArray(int32[2]),).\n"
+        "(EngineCore pid=7) Compiling jit(sample) with global shapes and types (ShapedArray(bfloat16[8,2048]),).\n"
+        "RuntimeError: JAX compilation occurred but was forbidden in this context\n"
+        "Compiling jit(later) with global shapes and types ().\n"
+    )
+    assert facts.forbidden_program == "jit(sample)"
+
+
 def test_a_part_of_a_log() -> None:
     data = b"one\ntwo\nthree\n"
     assert list(lines_of(io.BytesIO(data), 4, 8)) == ["two"]
