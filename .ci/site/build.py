@@ -23,7 +23,10 @@ from patchkit.model.schema import patch_schema
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-OUTSIDE = ("README.md", "CHANGELOG.md", "benchmarks/README.md", "examples/patches-package/README.md")
+OUTSIDE = (
+    *("README.md", "CHANGELOG.md", "benchmarks/README.md"),
+    *("examples/patches-package/README.md", "examples/everyday/README.md"),
+)
 #: The site's table of contents. A page that is missing here is a warning, and so an error.
 CONTENTS = {
     "Learn": ["docs/tutorial"],
@@ -37,7 +40,13 @@ CONTENTS = {
         "docs/python-api",
     ],
     "Explanation": ["docs/how-it-works", "docs/guarantees", "docs/measured"],
-    "Project": ["README", "docs/contributing", "benchmarks/README", "examples/patches-package/README", "CHANGELOG"],
+    "Project": [
+        "README",
+        "docs/contributing",
+        "benchmarks/README",
+        "examples/everyday/README",
+        *("examples/patches-package/README", "CHANGELOG"),
+    ],
 }
 
 

@@ -136,8 +136,9 @@ def run_matrix(
             # Told here, since `packaging` admits prereleases by itself where nobody says whether they count.
             prereleases = pre or bool(specifier.prereleases)
             kept = [v for v in listing.versions if v not in picked and specifier.contains(v, prereleases=prereleases)]
-            proposed = propose(fits, fails, listing.versions, kept=kept, pre=pre) if fits else None
-            yield Column(patch, listing, tuple(verdicts), proposed)
+            looked_at = [v.version for v in verdicts if v.state == "upstreamed"]
+            found = propose(fits, fails, listing.versions, kept=kept, looked_at=looked_at, pre=pre) if fits else None
+            yield Column(patch, listing, tuple(verdicts), found)
 
 
 def judge_wheel(patch: Patch, name: str, version: str, wheel: str | PatchkitError) -> Verdict:

@@ -36,6 +36,7 @@ def propose(
     published: Sequence[str],
     *,
     kept: Collection[str] = (),
+    looked_at: Collection[str] = (),
     pre: bool = False,
 ) -> Range:
     """The narrowest specifier that admits all of ``fits`` and ``kept``, and none of ``fails``.
@@ -48,6 +49,7 @@ def propose(
         fails: Versions that it does not.
         published: Every version there is.
         kept: Versions that were not tried and that the requirement admits: nothing says that they are to go.
+        looked_at: Versions that were tried and that the patch neither fits nor fails on: it is needless there.
         pre: Whether prereleases were tried: else they are not looked at.
 
     Raises:
@@ -70,7 +72,8 @@ def propose(
     if wrong:
         versions = ", ".join(map(str, sorted(wrong)))
         raise InternalError(f"the specifier {specifier} that was to be proposed is wrong about {versions}")
-    untried = [v for v in order if v not in tried and v not in bad and admitted.contains(v, prereleases=True)]
+    seen = tried | bad | set(map(Version, looked_at))
+    untried = [v for v in order if v not in seen and admitted.contains(v, prereleases=True)]
     last = max(chosen)
     open_end = last in tried and all(_public(version) <= _public(last) for version in order)
     return Range(specifier, tuple(map(str, sorted(good - chosen))), tuple(map(str, untried)), open_end)

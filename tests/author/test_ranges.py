@@ -87,6 +87,12 @@ def test_whatever_fits_the_specifier_holds() -> None:
         assert len(found.left_out) < len(fits), states
 
 
+def test_a_release_that_has_the_change_itself_is_not_untried() -> None:
+    """paramiko-triple-des: 3.3.2 has the change, and 3.4.0, which came before it, has not."""
+    found = propose(["3.3.1", "3.4.0"], [], ["3.3.1", "3.3.2", "3.4.0", "3.4.1"], looked_at=["3.3.2", "3.4.1"])
+    assert (found.specifier, found.untried) == (">=3.3.1,<3.4.1", ())
+
+
 def test_what_the_range_admits_untried_is_named() -> None:
     found = propose(["1.1", "1.3"], [], ["1.0", "1.1", "1.2", "1.3"])
     assert (found.untried, found.open_end) == (("1.2",), True)
