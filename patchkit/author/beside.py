@@ -76,21 +76,25 @@ def saved_patch(path: str, data: bytes, notice: Callable[[str], None], *, overwr
         yield
 
 
-def write_schema(path: str) -> None:
-    """Write the schema to a file of any name, over an earlier one of any patchkit.
+def write_schema(path: str, *, recipe: bool = False) -> None:
+    """Write the schema, of patch files or of recipes, to a file of any name, over an earlier one of any patchkit.
 
     Raises:
         UsageError: ``exists``: the file there is something else.
         SiteError: ``unwritable``.
     """
-    if os.path.lexists(path) and _written_by(path) is None:
+    from patchkit.model import recipe_schema
+
+    identity = recipe_schema.IDENTITY if recipe else IDENTITY
+    if os.path.lexists(path) and _written_by(path, identity) is None:
         raise UsageError(
-            f"{path} exists, and is no JSON Schema of patch files",
+            f"{path} exists, and is no JSON Schema of {'recipes' if recipe else 'patch files'}",
             code="exists",
             hint="name another file, or remove that one",
             details={"path": path},
         )
-    save(path, schema_text().encode(), overwrite=True, hint="name a file in a folder that is there")
+    text = recipe_schema.recipe_schema_text() if recipe else schema_text()
+    save(path, text.encode(), overwrite=True, hint="name a file in a folder that is there")
 
 
 def schema_of(path: str, data: bytes) -> str | None:
@@ -115,11 +119,11 @@ def _ours() -> tuple[int, ...]:
     return (SCHEMA, *_numbers(__version__))
 
 
-def _written_by(path: str) -> tuple[int, ...] | None:
+def _written_by(path: str, identity: str = IDENTITY) -> tuple[int, ...] | None:
     """The schema number and patchkit's version that a schema file tells; None where it is no patchkit's."""
     try:
         found = json.loads(read_regular(path, _MOST))
-        number = int(found["$id"].removeprefix(IDENTITY)) if found["$id"].startswith(IDENTITY) else None
+        number = int(found["$id"].removeprefix(identity)) if found["$id"].startswith(identity) else None
         writer = str(found.get("$comment", ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -112,6 +112,12 @@ def recipe_names(folders: Sequence[Folder]) -> Iterator[tuple[str, str, str]]:
             yield stem, os.path.join(folder.path, f"{stem}.toml"), folder.origin
 
 
+def origin_of(path: str | None) -> str | None:
+    """Which of the folders a recipe lies in, as ``recipe_names`` tells it; None where it is in none of them."""
+    folder = os.path.realpath(os.path.dirname(path or ""))
+    return next((one.origin for one in recipe_folders() if os.path.realpath(one.path) == folder), None)
+
+
 def shipped_recipes() -> str:
     """The folder of the recipes that come with patchkit: in the wheel, or beside the package in a checkout."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -207,7 +207,12 @@ _SETTINGS = [
         check="line",
     ),
     Key("reads", "string", "The format of the command's result.", default="patchkit", enum=FORMATS),
-    Key("metrics", "table", "Where each metric stands in a result of format `json`.", of="engine.metrics"),
+    Key(
+        "metrics",
+        "table",
+        "Where metrics stand in the result of a command, beside those that its format has.",
+        of="engine.metrics",
+    ),
     Key("timeout", "number", "Seconds for one process.", default=3600.0, above=0),
 ]
 _ENGINE = _table("engine", "[engine]", "What is measured, and with which settings.", [_KIND, *_SETTINGS])
@@ -243,9 +248,13 @@ _MAPS = (
     _table(
         "engine.metrics",
         "[engine.metrics]",
-        "Where each metric stands in a result of format `json`.",
+        "Where metrics stand in the result of a command, beside those that its format has.",
         others=Key(
-            "METRIC", "string", "The keys that lead to the number, joined by dots.", non_empty=True, check="line"
+            "METRIC",
+            "string",
+            "The keys that lead to the number, such as `runs[0].p50`; ` in ms` behind it for another unit.",
+            non_empty=True,
+            check="line",
         ),
         naming=METRIC,
     ),

@@ -16,13 +16,27 @@ if TYPE_CHECKING:
 DEFAULT_GATES = (Gate("throughput", min_ratio=0.97), Gate("ttft", max_ratio=1.10))
 """The gates of a recipe without ``[gates]``."""
 TOKENS: dict[str, TokensGate] = {"patchkit": "identical", "vllm-serve": "count", "guidellm": "count", "aiperf": "count"}
-"""The most that a result of each format can tell of its output tokens; those left out tell nothing of them."""
-MEASURED = {"hyperfine": ("seconds",)}
-"""Formats that give but few metrics."""
+"""What a result of each format tells of its output tokens as a rule; those left out tell nothing of them."""
+IDENTICAL = ("patchkit", "vllm-serve")
+"""Formats that can tell which tokens came: vLLM's does with ``--save-detailed``."""
+
+
+def _ranked(*names: str) -> tuple[str, ...]:
+    return tuple(f"{name}{rank}" for name in names for rank in ("", "_p90", "_p99"))
+
+
+MEASURED: dict[str, tuple[str, ...]] = {
+    "json": (),
+    "vllm-serve": ("throughput", "request_throughput", "acceptance_rate", *_ranked("ttft", "tpot", "e2el")),
+    "vllm-throughput": ("request_throughput", "seconds"),
+    "vllm-latency": ("seconds",),
+    "guidellm": ("throughput", "request_throughput", *_ranked("ttft", "itl", "e2el")),
+    "aiperf": ("throughput", "request_throughput", *_ranked("ttft", "itl", "e2el")),
+    "hyperfine": ("seconds",),
+}
+"""The metrics that each format gives, beside those of ``[engine.metrics]``; an observation of ours may give any."""
 FIXED_TEMPERATURE = ("vllm-throughput", "vllm-latency")
 """Benches that sample at temperature 1.0, whatever they are told."""
-NO_DEFAULTS = (*FIXED_TEMPERATURE, "hyperfine")
-"""Formats that give neither output tokens per second nor TTFT."""
 
 _TIMED = ("s", "tokens/s", "requests/s")
 _STRENGTH = ("any", "count", "identical")
@@ -92,16 +106,20 @@ def _beyond(side: str, ratio: float) -> str:
 def default_gates(document: Document, points: Iterable[Point]) -> tuple[Gate, ...]:
     """The gates where none are written, as far as the arms measure them."""
     arms = [arm for point in points for arm in (point.baseline, point.treatment) if arm.engine.kind == "command"]
-    poor = next((arm.engine.reads for arm in arms if arm.engine.reads in NO_DEFAULTS), None)
-    mapped = [arm.engine.metrics for arm in arms if arm.engine.reads == "json"]
-    gates = tuple(gate for gate in DEFAULT_GATES if all(gate.metric in metrics for metrics in mapped))
-    if poor is not None or not gates:
+    given = [(arm.engine.reads, found) for arm in arms if (found := _measured(arm)) is not None]
+    gates = tuple(gate for gate in DEFAULT_GATES if all(gate.metric in found for _, found in given))
+    if not gates:
+        reads = next(reads for reads, found in given if "throughput" not in found)
         document.table_problem(
-            (),
-            ("engine", "reads"),
-            f"reads {quote(poor or 'json')} needs [gates]: it gives neither throughput nor ttft",
+            (), ("engine", "reads"), f"reads {quote(reads)} needs [gates]: neither throughput nor ttft is measured"
         )
     return gates
+
+
+def _measured(arm: Arm) -> tuple[str, ...] | None:
+    """The metrics that an arm's result has; None where nobody knows beforehand."""
+    engine = arm.engine
+    return None if engine.reads == "patchkit" else (*MEASURED[engine.reads], *engine.metrics)
 
 
 def default_tokens(points: Iterable[Point]) -> TokensGate:
@@ -219,15 +237,15 @@ def _check_engine(rules: _Rules, index: int, arm: Arm, gates: Gates) -> None:
             )
     if engine.reads == "json" and not engine.metrics:
         rules.say(rules.where(index, arm, "engine", "reads"), 'format "json" needs [engine.metrics]')
-    if engine.reads != "json" and engine.metrics:
-        rules.say(rules.where(index, arm, "engine", "metrics"), 'has no meaning unless reads is "json"')
+    if engine.reads == "patchkit" and engine.metrics:
+        rules.say(rules.where(index, arm, "engine", "metrics"), 'has no meaning with reads = "patchkit"')
     if engine.reads in FIXED_TEMPERATURE and arm.workload.temperature == 0:
         rules.say(
             rules.where(index, arm, "engine", "reads"),
             f"{quote(engine.reads)} samples at temperature 1.0 whatever it is told, so the greedy path is not run: "
             'use "vllm-serve" with --temperature 0, or kind "vllm"',
         )
-    given = tuple(engine.metrics) if engine.reads == "json" else MEASURED.get(engine.reads)
+    given = _measured(arm)
     for gate in gates.metrics if given is not None else ():
         if given is not None and gate.metric not in given:
             rules.say(
@@ -244,7 +262,7 @@ def _check_identical(rules: _Rules, index: int, point: Point) -> None:
     for arm in (point.baseline, point.treatment):
         if arm.workload.temperature != 0 and arm.workload.seed is None:
             rules.say(at, f"{lead}: the {arm.name} samples without a seed; {out}, or set seed")
-        if TOKENS.get(arm.engine.reads, "any") != "identical":
+        if arm.engine.reads not in IDENTICAL:
             rules.say(at, f"{lead}: a result of format {quote(arm.engine.reads)} does not tell them; {out}")
     one, other = (_asked(arm.workload) for arm in (point.baseline, point.treatment))
     for key in one:

@@ -1,4 +1,5 @@
 """Static checks of patch files, without a site: they load, their patterns parse, their examples hold, and they last.
+Of recipes: that they load.
 
 What only released wheels show, :mod:`patchkit.author.linting` finds.
 """
@@ -15,11 +16,15 @@ from patchkit.edit.pattern import PatternError, compile_pattern
 from patchkit.edit.plan import plan_patch
 from patchkit.errors import PatchFileError, PlanError
 from patchkit.model.checks import quote
+from patchkit.model.document import MAX_BYTES, decode, parse
+from patchkit.model.lines import key_lines
 from patchkit.model.load import load_patch
+from patchkit.model.load_recipe import load_recipe
 from patchkit.model.patch import Condition, Edit, Example, Patch
 from patchkit.ops.habits import at, fragile, of_file, repeated, telling
 from patchkit.ops.memory import Memory, Running
 from patchkit.ops.rules import Finding
+from patchkit.runtime.ledger import read_regular
 
 PLACEHOLDER = "One line: what it does"
 """The summary that `patchkit new` writes, to be replaced."""
@@ -40,11 +45,36 @@ def lint_file(path: str) -> list[Finding]:
     try:
         patch = load_patch(path)
     except PatchFileError as error:
-        problems = error.details.get("problems")
-        if isinstance(problems, list) and problems:
-            return [_loaded(path, problem) for problem in problems]
-        return [Finding(path, error.details.get("line"), "load", None, error.message)]
+        return _refused(path, error)
     return lint_patch(patch)
+
+
+def lint_recipe(path: str) -> list[Finding]:
+    """Check one recipe: that it loads, and says why it is there."""
+    try:
+        recipe = load_recipe(path)
+    except PatchFileError as error:
+        return _refused(path, error)
+    if recipe.description.strip():
+        return []
+    line = key_lines(decode(recipe.data, path)).get(("name",))
+    return [Finding(path, line, "no-description", "description", "no description: say what it is to show")]
+
+
+def is_recipe(path: str) -> bool:
+    """Whether a file is meant as a recipe: it has an engine, and nothing that only a patch has."""
+    try:
+        root = parse(decode(read_regular(path, MAX_BYTES), path), path)
+    except (OSError, ValueError, PatchFileError):
+        return False
+    return "engine" in root and "target" not in root and "edit" not in root
+
+
+def _refused(path: str, error: PatchFileError) -> list[Finding]:
+    problems = error.details.get("problems")
+    if isinstance(problems, list) and problems:
+        return [_loaded(path, problem) for problem in problems]
+    return [Finding(path, error.details.get("line"), "load", None, error.message)]
 
 
 def lint_patch(patch: Patch) -> list[Finding]:

@@ -225,7 +225,7 @@ def test_a_metric_of_ones_own_has_one_direction() -> None:
     assert lines(text + "[gates]\nttft = { max_ratio = 1.1 }\n") == [
         ':11: gates: ttft: nothing measures it: a result of format "json" has none'
     ]
-    assert lines(text) == [':6: reads "json" needs [gates]: it gives neither throughput nor ttft']
+    assert lines(text) == [':6: reads "json" needs [gates]: neither throughput nor ttft is measured']
 
 
 # -- contradictions ----------------------------------------------------------------------------------------------------
@@ -247,15 +247,13 @@ def test_a_profiler_beside_gates_on_time() -> None:
 
 @pytest.mark.parametrize("bench", ["vllm-throughput", "vllm-latency"])
 def test_a_greedy_recipe_read_from_a_bench_that_samples(bench: str) -> None:
-    text = (
-        COMMAND.replace("[treatment", f'reads = "{bench}"\n[treatment') + "[gates]\nrequest_throughput = { min = 1 }\n"
-    )
+    text = COMMAND.replace("[treatment", f'reads = "{bench}"\n[treatment') + "[gates]\nseconds = { min = 1 }\n"
     (said,) = lines(text)
     assert said.startswith(f':6: engine: reads: "{bench}" samples at temperature 1.0 whatever it is told')
     warm = text + "[workload]\ntemperature = 1.0\n"
     assert parse_recipe(warm.encode(), None).gates.tokens == "any"
     (said,) = lines(warm.partition("[gates]")[0] + "[workload]\ntemperature = 1.0\n")
-    assert said == f':6: reads "{bench}" needs [gates]: it gives neither throughput nor ttft'
+    assert said == f':6: reads "{bench}" needs [gates]: neither throughput nor ttft is measured'
 
 
 def test_identical_tokens_of_what_cannot_be_identical() -> None:
@@ -307,5 +305,5 @@ def test_what_is_missing_for_what_is_asked() -> None:
         ':6: engine: reads: format "json" needs [engine.metrics]'
     ]
     assert lines(COMMAND.replace("[treatment", 'metrics = { a = "b" }\n[treatment')) == [
-        ':6: engine: metrics: has no meaning unless reads is "json"'
+        ':6: engine: metrics: has no meaning with reads = "patchkit"'
     ]

@@ -23,9 +23,11 @@ from patchkit.model.recipe_examples import RECIPES, examples_of
 from patchkit.model.recipe_keys import FORMATS, HOMES, KIND_RULES, KINDS, TABLES
 from patchkit.model.recipe_rules import MEASURED, TOKENS
 from patchkit.model.recipe_schema import FILE_NAME, IDENTITY, LINE, recipe_schema, recipe_schema_text
+from patchkit.model.schema import reference
 
 SCHEMA = recipe_schema()
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
+DOC = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 SHIPPED = Path(__file__).parents[2] / "recipes"
 MINIMAL: dict[str, Any] = {"schema": 1, "name": "r", "engine": {"kind": "tpu-cpu-rig"}}
 
@@ -52,7 +54,7 @@ def test_keys_are_well_formed() -> None:
 
 def test_kinds_and_formats_are_those_of_the_types() -> None:
     assert set(KINDS) == set(KIND_RULES) == set(get_args(model.EngineKind))
-    assert set(FORMATS) == set(get_args(model.Format)) >= {*TOKENS, *MEASURED}
+    assert set(FORMATS) == set(get_args(model.Format)) == {*MEASURED, "patchkit"} > set(TOKENS)
     settings = set(TABLES["engine"].keys)
     assert settings == set(model.Engine._fields)
     assert {key for rule in KIND_RULES.values() for key in (*rule.needs, *rule.refuses)} <= settings
@@ -94,6 +96,20 @@ def test_homes() -> None:
     assert home("temperature", "engine") == "it belongs in [workload]"
     assert home("patches", "engine") == "it belongs at the top, before the first table"
     assert home("throughput", "") is None  # gates or figures
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "arm.engine"])
+def test_the_reference_in_the_docs_is_the_table(name: str) -> None:
+    assert reference(TABLES[name]) in DOC
+
+
+def test_the_kinds_in_the_docs_are_the_rules() -> None:
+    table = DOC.split("| kind | needs | refuses |\n")[1].split("\n\n")[0]
+    for kind, rule in KIND_RULES.items():
+        (row,) = [row for row in table.split("\n") if row.startswith(f"| `{kind}` | ")]
+        needs = row.split(" | ")[1]
+        assert all(f"`{key}`" in needs for key in rule.needs)
+        assert set(re.findall("`([a-z_]+)`", row.split(" | ")[2])) - {"url"} <= {*rule.refuses}
 
 
 # -- the JSON Schema ---------------------------------------------------------------------------------------------------

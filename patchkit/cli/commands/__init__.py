@@ -109,7 +109,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "lint": Command(
         "lint",
-        "check patch files; improve them",
+        "check patch files and recipes; improve patch files",
         "  patchkit lint      every patch of the project\n"
         "  patchkit lint my-fix --against installed\n"
         '  patchkit lint my-fix --against ">=2.30,<2.33" --fix --dry-run',
@@ -155,6 +155,15 @@ COMMANDS: dict[str, Command] = {
         "tiny random model; generate with the real engine and patches in memory; prove what\n"
         "the shipped patches claim. Counts and identities mean something there, times do not.",
     ),
+    "recipes": Command(
+        "recipes",
+        "list the recipes there are; explain one",
+        "  patchkit recipes\n"
+        "  patchkit recipes logits-greedy-cpu\n"
+        "  patchkit recipes logits-greedy --copy recipes      to change it",
+        "List the experiments that can be named; or explain one: what is compared, how it is\n"
+        "judged, how many processes that takes, and what was published.",
+    ),
     "report": Command(
         "report",
         "show an experiment again, or compare several",
@@ -165,10 +174,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "schema": Command(
         "lint",
-        "print the JSON Schema of patch files",
-        "  patchkit schema\n  patchkit schema --output patches/patch.schema.json",
-        "Print the JSON Schema of patch files, or write it to a file beside them, with which\n"
-        "an editor completes and checks them. Any other file there is left alone.",
+        "print the JSON Schema of patch files, or of recipes",
+        "  patchkit schema\n  patchkit schema --output patches/patch.schema.json\n"
+        "  patchkit schema --recipe --output recipes/recipe.schema.json",
+        "Print the JSON Schema of patch files or recipes, or write it to a file beside them,\n"
+        "with which an editor completes and checks them. Any other file there is left alone.",
     ),
     "doctor": Command("doctor", "diagnose the site, and what patchkit sees of it", "  patchkit doctor"),
     "try": Command(
@@ -183,6 +193,6 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port", "transplant")),
     ("patch files", ("lint", "matrix", "schema")),
-    ("prove", ("report", "rig")),
+    ("prove", ("recipes", "report", "rig")),
     ("help", ("try", "doctor")),
 )

@@ -1,4 +1,4 @@
-"""``lint`` and ``schema``: patch files, without a site or held against releases."""
+"""``lint`` and ``schema``: patch files, without a site or held against releases; and recipes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from patchkit.author.fixing import Fixed
     from patchkit.author.releases import Releases
     from patchkit.model.patch import Patch
+    from patchkit.ops.catalog import Catalog
     from patchkit.ops.rules import Finding
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -25,7 +26,10 @@ _STYLES = {"error": "red", "warning": "yellow", "note": "cyan"}
 def configure_lint(parser: ArgumentParser) -> None:
     """The options of ``lint``."""
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="a patch, by name or path (default: all but those of other packages)"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="a patch or recipe, by name or path (default: all but those of other packages)",
     )
     parser.add_argument("--strict", action="store_true", help="warnings count as findings; notes do not")
     parser.add_argument(
@@ -49,6 +53,7 @@ class _Linted(NamedTuple):
     against: dict[str, Any] | None = None
     patch: Patch | None = None
     fixed: Fixed | None = None
+    recipe: bool = False
 
 
 def run_lint(arguments: Namespace) -> int:
@@ -96,19 +101,42 @@ def _check(arguments: Namespace) -> None:
 
 
 def _paths(arguments: Namespace) -> Sequence[str]:
+    """The files that are named; else one's own patches and recipes, or the patches that are shipped."""
     catalog = catalog_of(arguments)
     if arguments.names:
-        return [catalog.path_of(name) for name in arguments.names]
+        return [_path_of(catalog, name) for name in arguments.names]
+    from patchkit.bench.catalog import recipe_folders, recipe_names
+
     known = list(catalog.names())
-    own = [path for _, path, origin in known if origin in ("--patches", "project", "folder")]
-    return own or [path for _, path, origin in known if origin == "shipped"]
+    own = [path for _, path, origin in known if origin in _OWN]
+    patches = own or [path for _, path, origin in known if origin == "shipped"]
+    return [*patches, *(path for _, path, origin in recipe_names(recipe_folders()) if origin in _OWN)]
+
+
+_OWN = ("--patches", "project", "folder")
+
+
+def _path_of(catalog: Catalog, name: str) -> str:
+    """The file that a name means: of a patch, or else of a recipe."""
+    try:
+        return catalog.path_of(name)
+    except UsageError:
+        from patchkit.bench.catalog import is_path, recipe_folders, recipe_names
+
+        found = () if is_path(name) else recipe_names(recipe_folders())
+        recipe = next((path for known, path, _ in found if known == name), None)
+        if recipe is None:
+            raise
+        return recipe
 
 
 def _lint(arguments: Namespace, path: str) -> _Linted:
     from patchkit.model.load import load_patch
-    from patchkit.ops.lint import lint_file, lint_patch
+    from patchkit.ops.lint import is_recipe, lint_file, lint_patch, lint_recipe
 
     ignored = set(arguments.ignore)
+    if is_recipe(path):
+        return _Linted(path, [finding for finding in lint_recipe(path) if finding.rule not in ignored], recipe=True)
     found = [finding for finding in lint_file(path) if finding.rule not in ignored]
     if arguments.against is None and not arguments.fix:
         return _Linted(path, found)
@@ -205,7 +233,10 @@ def _sum_up(output: Output, linted: Sequence[_Linted], bad: Sequence[Finding], a
     more = [text for text in rest if not text.startswith("0 ")]
     if fixable and not arguments.fix:
         more.append(f"{fixable} fixable with --fix")
-    output.line(", ".join([_count(len(linted), "patch file"), _count(len(bad), "finding"), *more]))
+    recipes = sum(one.recipe for one in linted)
+    looked = [_count(len(linted) - recipes, "patch file")] if recipes < len(linted) or not linted else []
+    looked += [_count(recipes, "recipe")] if recipes else []
+    output.line(", ".join([*looked, _count(len(bad), "finding"), *more]))
     for one in linted:
         if one.against is not None:
             names = _spanned(one.against["versions"])
@@ -273,22 +304,26 @@ def _fixes_json(one: _Linted) -> Iterator[dict[str, Any]]:
 
 def configure_schema(parser: ArgumentParser) -> None:
     """The options of ``schema``."""
+    parser.add_argument("--recipe", action="store_true", help="of recipes, instead of patch files")
     parser.add_argument(
         "--output", metavar="FILE", dest="target", help="write it, or an earlier one there anew; default: print it"
     )
 
 
 def run_schema(arguments: Namespace) -> int:
-    """Print or write the JSON Schema of patch files."""
-    from patchkit.model.schema import patch_schema, schema_text
+    """Print or write the JSON Schema of patch files, or of recipes."""
+    from patchkit.model.recipe_schema import recipe_schema
+    from patchkit.model.schema import as_text, patch_schema
 
     output: Output = arguments.output
+    schema = recipe_schema() if arguments.recipe else patch_schema()
     if arguments.target is not None:
         from patchkit.author.beside import write_schema
 
-        write_schema(arguments.target)
+        write_schema(arguments.target, recipe=arguments.recipe)
         output.line(f"{visible(arguments.target)}: written")
     elif not output.json_mode:
-        output.line(schema_text().rstrip("\n"))
-    output.json(ok=True, path=arguments.target, patch=patch_schema())
+        output.line(as_text(schema).rstrip("\n"))
+    parts = {"patch": None, "recipe": None} | {"recipe" if arguments.recipe else "patch": schema}
+    output.json(ok=True, path=arguments.target, **parts)
     return 0
