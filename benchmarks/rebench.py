@@ -19,7 +19,7 @@ import random
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from patchkit.bench.judge import decided
 from patchkit.bench.levels import COLUMNS, LEVELS
@@ -42,9 +42,13 @@ EFFECTS = {
 
 
 class Scenario(NamedTuple):
-    """A noise on the logarithm of a run's time, and the protocol that it is met with."""
+    """A noise on the logarithm of a run's time, and the protocol that it is met with.
+
+    ``metric`` is ``throughput``, with ``trip`` as a loss of it, or ``ttft``, with ``trip`` as a gain of time.
+    """
 
     name: str
+    metric: Literal["throughput", "ttft"]
     margin: float
     pairs_max: int
     trip: float
@@ -90,12 +94,12 @@ def _hiccup(draw: random.Random, share: float) -> float:
 
 
 SCENARIOS = (
-    Scenario("quiet", 0.03, 5, 0.2, quiet),
-    Scenario("quiet+dip", 0.03, 5, 0.2, dip),
-    Scenario("ttft", 0.10, 5, 0.5, ttft),
-    Scenario("cpu5", 0.10, 10, 0.5, cpu5),
-    Scenario("cpu10", 0.15, 10, 0.5, cpu10),
-    Scenario("cpu10 wide", 0.25, 10, 0.5, cpu10),
+    Scenario("quiet", "throughput", 0.03, 5, 0.2, quiet),
+    Scenario("quiet+dip", "throughput", 0.03, 5, 0.2, dip),
+    Scenario("ttft", "ttft", 0.10, 5, 0.5, ttft),
+    Scenario("cpu5", "ttft", 0.10, 10, 0.5, cpu5),
+    Scenario("cpu10", "ttft", 0.15, 10, 0.5, cpu10),
+    Scenario("cpu10 wide", "ttft", 0.25, 10, 0.5, cpu10),
 )
 
 #: What the simulation that the rule was chosen by gave (6,000 sessions): regressed / pass / inconclusive, mean pairs.
@@ -133,13 +137,12 @@ def recipe_of(scenario: Scenario) -> Recipe:
     workload = Workload(("a prompt",), 32)
     baseline = Arm("baseline", (), workload, Engine("command"))
     treatment = Arm("treatment", ("a-patch",), workload, Engine("command"))
-    return Recipe(
-        scenario.name,
-        "",
-        (Point("", baseline, treatment),),
-        Gates((Gate("throughput", min_ratio=1 - scenario.margin),)),
-        Protocol(3, scenario.pairs_max, trip_throughput=scenario.trip),
-    )
+    # An effect is told as a loss of throughput: the gate of a time lies where that loss is the margin.
+    least = 1 - scenario.margin
+    higher = scenario.metric == "throughput"
+    gate = Gate("throughput", min_ratio=least) if higher else Gate("ttft", max_ratio=1 / least)
+    protocol = Protocol(3, scenario.pairs_max, trip_throughput=scenario.trip, trip_ttft=scenario.trip)
+    return Recipe(scenario.name, "", (Point("", baseline, treatment),), Gates((gate,)), protocol)
 
 
 _GOOD = Observation(
@@ -156,8 +159,9 @@ def session(scenario: Scenario, recipe: Recipe, ratio: float, draw: random.Rando
         arms: Sequence[ArmName] = ("baseline", "treatment") if pair % 2 else ("treatment", "baseline")
         for arm in arms:
             treated = arm == "treatment"
-            value = 10_000 * math.exp(-next(noise)) * (ratio if treated else 1.0)
-            seen = _GOOD._replace(metrics={"throughput": Measured(value, "tokens/s")}, probes=_FIRED if treated else ())
+            seconds = math.exp(next(noise)) / (ratio if treated else 1.0)
+            value = Measured(1 / seconds, "tokens/s") if scenario.metric == "throughput" else Measured(seconds, "s")
+            seen = _GOOD._replace(metrics={scenario.metric: value}, probes=_FIRED if treated else ())
             runs.append(Run(len(runs) + 1, "", arm, "measured", pair, "", 0.0, seen))
         result = decided(recipe, recipe.points[0], runs)
         if result is not None:
@@ -288,7 +292,7 @@ def plan(sessions: int, seed: int) -> list[list[str]]:
                     yield draw.gauss(0, spread / math.sqrt(2))
 
             # No tripwire: it would find twice the margin only because the margin is small.
-            scenario = Scenario(f"plan {share} {most}", 0.03, most, 0.99, noise)
+            scenario = Scenario(f"plan {share} {most}", "throughput", 0.03, most, 0.99, noise)
             recipe, draw = recipe_of(scenario), random.Random(f"{seed} {share} {most}")
             passed = [session(scenario, recipe, 1.0, draw)[0] for _ in range(sessions)].count("pass")
             lost = [session(scenario, recipe, 0.97**2, draw)[0] for _ in range(sessions)].count("regressed")

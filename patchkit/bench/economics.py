@@ -24,6 +24,6 @@ def costs(economics: Economics, arm: ArmName, throughput: float | None) -> Cost:
 def inter_token_latency(main: float, ttft: float, max_tokens: int) -> float | None:
     """Seconds between two tokens of a request: ``main`` seconds of a generation of ``max_tokens`` tokens less its TTFT.
 
-    It divides by ``max_tokens`` - 1, the gaps after the first token. None for a single token, which has no gap.
+    It divides by ``max_tokens`` - 1: the first token comes with the prefill. None for a single token.
     """
     return (main - ttft) / (max_tokens - 1) if max_tokens > 1 else None

@@ -61,8 +61,9 @@ def judge_point(recipe: Recipe, point: Point, runs: Sequence[Run]) -> PointResul
     """What the runs so far say of one comparison; metrics that are not decided are inconclusive."""
     pairs = pairs_of(point, runs)
     metrics = tuple(_metric(recipe, point, pairs, name) for name in _names(recipe, point, runs))
-    passed = {metric.metric for metric in metrics if metric.verdict == "pass"}
-    checks = check_runs(recipe, point, runs, passed)
+    lost = any(metric.verdict == "regressed" for metric in metrics)
+    settled = {metric.metric for metric in metrics if lost or metric.verdict == "pass"}
+    checks = check_runs(recipe, point, runs, settled)
     verdict, kind, reason = _verdict(recipe, point, runs, metrics, checks, len(pairs))
     return PointResult(
         point.label,
@@ -92,8 +93,7 @@ def decided(recipe: Recipe, point: Point, runs: Sequence[Run]) -> PointResult | 
         return result
     if result.verdict == "invalid":
         failed = [check.name for check in result.checks if check.state == "failed"]
-        wait = failed == [UNSTABLE] and not any(metric.verdict == "regressed" for metric in result.metrics)
-        return None if wait and not is_hopeless(recipe, pairs) else result
+        return None if failed == [UNSTABLE] and not is_hopeless(recipe, pairs) else result
     return result if result.verdict == "pass" and len(pairs) >= recipe.protocol.pairs_min else None
 
 
@@ -223,7 +223,8 @@ def _by_ratio(
     for count in range(2, len(ratios) + 1):
         seen = ratios[:count]
         look = interval(seen, level)
-        if all(_worse(ratio, trip, better) for ratio in seen[-2:]):
+        # Only the first two: any two in a row would err more at the gate, the longer a noisy session the more.
+        if count == 2 and all(_worse(ratio, trip, better) for ratio in seen):
             return _Ruling("regressed", _tripped(seen, trip), None, look, True)
         verdict = _look(look, gate) if count >= protocol.pairs_min else None
         if verdict is not None:
@@ -236,7 +237,7 @@ def _by_ratio(
 
 
 def _trip(protocol: Protocol, gate: Gate, better: Literal["higher", "lower"]) -> float:
-    """The ratio beyond which two pairs in a row end it; a gate that allows more is not tripped over."""
+    """The ratio beyond which the first two pairs end it; a gate that allows more is not tripped over."""
     if better == "higher":
         return min(1 - protocol.trip_throughput, gate.min_ratio or math.inf)
     return max(1 + protocol.trip_ttft, gate.max_ratio or 0.0)
@@ -272,10 +273,7 @@ def _kind(look: Interval, gate: Gate, better: Literal["higher", "lower"]) -> Pas
 
 
 def _tripped(ratios: Sequence[float], trip: float) -> str:
-    return (
-        f"{change(ratios[-2])} and {change(ratios[-1])} in two pairs in a row: beyond the tripwire "
-        f"of {change(trip)}, after {len(ratios)} pairs"
-    )
+    return f"{change(ratios[0])} and {change(ratios[1])} in the first two pairs: beyond the tripwire of {change(trip)}"
 
 
 def _told(verdict: Verdict, look: Interval, ratios: Sequence[float], gate: Gate) -> str:

@@ -32,7 +32,8 @@ _LEVELS = """
 """
 
 #: By the least pairs: the one-sided level of each look, in units of 1e-5, such that all looks together err 5 % where
-#: the true ratio is the gate's. 3..5 and 3..10 are as the design rounds them; the calibration gives 2471 and 1348.
+#: the true ratio is the gate's. A single look has all of it. 3..5 and 3..10 are as the design has them; the
+#: calibration gives 2471 and 1348.
 LEVELS = {
     int(least): tuple(map(int, levels.split()))
     for least, levels in (row.split(":") for row in _LEVELS.strip().splitlines())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from patchkit.bench.economics import inter_token_latency
 from patchkit.bench.launching import (
     arms_of,
     below,
@@ -239,14 +240,13 @@ def timed(result: Mapping[str, Any], whole: Sequence[Mapping[str, Any]], workloa
     found |= _series("throughput", {repeat: one["tokens"] / one["seconds"] for repeat, one in main.items()})
     rates = {repeat: one["requests"] / one["seconds"] for repeat, one in main.items()}
     found |= _series("request_throughput", rates, first=False)
-    if workload.max_tokens > 1:
-        # The first token comes with the prefill, so that is one step less than there are tokens.
-        steps = {
-            repeat: (one["seconds"] - ttft[repeat]["seconds"]) / (workload.max_tokens - 1)
-            for repeat, one in main.items()
-            if repeat in ttft
-        }
-        found |= _series("itl", steps, first=False)
+    steps = {
+        repeat: step
+        for repeat, one in main.items()
+        if repeat in ttft
+        and (step := inter_token_latency(one["seconds"], ttft[repeat]["seconds"], workload.max_tokens)) is not None
+    }
+    found |= _series("itl", steps, first=False)
     told = {repeat: one["first_token_seconds"] for repeat, one in ttft.items() if one["first_token_seconds"]}
     found |= _series("ttft_by_engine", told, first=False, unit="s")
     return found

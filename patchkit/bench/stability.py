@@ -24,21 +24,25 @@ FLOOR = 1 / 20
 """A baseline's spread below this share of the margin counts as this share: two runs may agree by luck."""
 
 
-def treatment_stable(recipe: Recipe, pairs: Sequence[Pair], passed: Container[str] = ()) -> Check | None:
-    """Whether the treatment's runs lie together; of metrics that ``passed`` all the same, their spread is but noted."""
+def treatment_stable(recipe: Recipe, pairs: Sequence[Pair], settled: Container[str] = ()) -> Check | None:
+    """Whether the treatment's runs lie together.
+
+    A spread beyond the tripwire fails; a smaller one where it may be why its metric is undecided. Of metrics that are
+    ``settled`` it is but noted.
+    """
     gates = _ratio_gates(recipe)
     if not gates:
         return None
     if len(pairs) < 2:
         return Check(NAME, "not-checked", "one pair shows no spread")
     wide = [gate for gate in gates if _is_wide(gate, pairs)]
-    doubted = [gate for gate in wide if gate.metric not in passed]
+    doubted = [gate for gate in wide if gate.metric not in settled or _is_hopeless(recipe, gate, pairs)]
     if doubted:
         told = (_told(gate, pairs) for gate in doubted)
         return Check(NAME, "failed", "; ".join(f"{text}: no one figure stands for the patched arm" for text in told))
     if wide:
         told = (_told(gate, pairs) for gate in wide)
-        return Check(NAME, "noted", "; ".join(f"{text}, but the whole interval is within the gate" for text in told))
+        return Check(NAME, "noted", "; ".join(f"{text}, which decides nothing here" for text in told))
     return Check(NAME, "held", "its runs spread no wider than those of the baseline explain")
 
 
@@ -62,19 +66,19 @@ def baseline_stable(recipe: Recipe, pairs: Sequence[Pair]) -> Check | None:
 
 def is_hopeless(recipe: Recipe, pairs: Sequence[Pair]) -> bool:
     """Whether an unstable treatment spans more than the tripwire: no further pair would mend that."""
-    protocol = recipe.protocol
-    for gate in _ratio_gates(recipe):
-        higher = METRICS[gate.metric][1] == "higher" if gate.metric in METRICS else gate.min_ratio is not None
-        trip = -math.log(1 - protocol.trip_throughput) if higher else math.log(1 + protocol.trip_ttft)
-        values = _values(pairs, gate.metric, "treatment")
-        if values is not None and len(pairs) >= 2 and _range(values) > trip and _is_wide(gate, pairs):
-            return True
-    return False
+    return any(_is_wide(gate, pairs) and _is_hopeless(recipe, gate, pairs) for gate in _ratio_gates(recipe))
+
+
+def _is_hopeless(recipe: Recipe, gate: Gate, pairs: Sequence[Pair]) -> bool:
+    protocol, values = recipe.protocol, _values(pairs, gate.metric, "treatment")
+    higher = METRICS[gate.metric][1] == "higher" if gate.metric in METRICS else gate.min_ratio is not None
+    trip = -math.log(1 - protocol.trip_throughput) if higher else math.log(1 + protocol.trip_ttft)
+    return values is not None and _range(values) > trip
 
 
 def _is_wide(gate: Gate, pairs: Sequence[Pair]) -> bool:
     treatment, baseline = _values(pairs, gate.metric, "treatment"), _values(pairs, gate.metric, "baseline")
-    if treatment is None or baseline is None:
+    if treatment is None or baseline is None or len(pairs) < 2:
         return False
     margin, own, others = margin_of(gate), _steady(treatment), _steady(baseline)
     times = max(TIMES, math.sqrt(f_quantile(1 - CHANCE, len(own) - 1, len(others) - 1)))

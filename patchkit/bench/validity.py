@@ -33,10 +33,10 @@ HIT_RATES = 0.01
 _SHOWN = 6
 
 
-def check_runs(recipe: Recipe, point: Point, runs: Sequence[Run], passed: Container[str] = ()) -> tuple[Check, ...]:
+def check_runs(recipe: Recipe, point: Point, runs: Sequence[Run], settled: Container[str] = ()) -> tuple[Check, ...]:
     """Every condition, on the measured runs so far (and on the preflight); one that failed makes the point invalid.
 
-    ``passed`` are the metrics whose interval is within the gate, however widely their runs spread.
+    ``settled`` are the metrics that need no decision any more, however widely their runs spread.
     """
     seen = measured(point, runs)
     checks = [_preflight(point, runs)]
@@ -53,7 +53,7 @@ def check_runs(recipe: Recipe, point: Point, runs: Sequence[Run], passed: Contai
         _versions(seen),
         _prefix_cache(point, seen),
         _compilations(recipe, pairs),
-        treatment_stable(recipe, pairs, passed),
+        treatment_stable(recipe, pairs, settled),
         baseline_stable(recipe, pairs),
         _evidence(recipe, seen),
     ]

@@ -154,7 +154,7 @@ class Gates(NamedTuple):
 class Protocol(NamedTuple):
     """How it is run. ``discarded`` runs of each arm come first and do not count; ``pause`` is seconds between runs.
 
-    ``trip_throughput`` and ``trip_ttft`` are losses (0.2: 20 % worse) that end the experiment after two pairs in a row.
+    ``trip_throughput`` and ``trip_ttft`` are losses (0.2: 20 % worse) in both of the first two pairs that end it.
     ``preflight``: first of all the treatment once with recompilation forbidden, untimed. ``traced``: at the end one
     profiled run of each arm, untimed, for the table of operations.
     """

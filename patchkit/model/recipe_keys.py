@@ -303,14 +303,14 @@ _PROTOCOL = _table(
         Key(
             "trip_throughput",
             "number",
-            "Loss of throughput in two pairs in a row that ends the experiment.",
+            "Loss of throughput in both of the first two pairs that ends the experiment.",
             default=0.2,
             above=0,
         ),
         Key(
             "trip_ttft",
             "number",
-            "Growth of TTFT in two pairs in a row that ends the experiment.",
+            "Growth of TTFT in both of the first two pairs that ends the experiment.",
             default=0.5,
             above=0,
         ),

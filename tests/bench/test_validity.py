@@ -334,6 +334,33 @@ class TestStability:
             recipe, runs, "treatment-stable"
         )
 
+    def test_the_study_s_session_with_its_ttft(self) -> None:
+        recipe = a_recipe()
+        runs = some_runs(
+            {"throughput": [13470.0, 13484.0], "ttft": [0.187, 0.187]},
+            {"throughput": [11641.0, 8839.0], "ttft": [0.995, 0.995]},
+        )
+        text = is_invalid(recipe, runs, "treatment-stable")
+        assert "the throughput of the treatment spans 8,839 to 11,641 (31.7 %) in 2 runs" in text
+
+    def test_a_loss_in_spite_of_a_spread_is_a_loss(self) -> None:
+        recipe = a_recipe(self.ONLY)
+        runs = some_runs({"throughput": [100.0] * 3}, {"throughput": [90.3, 89.8, 86.8]})
+        result = decided(recipe, recipe.points[0], runs)
+        assert result is not None
+        assert result.verdict == "regressed"
+        assert next(found for found in result.checks if found.name == "treatment-stable").state == "noted"
+
+    def test_an_unsteady_metric_beside_one_that_is_lost(self) -> None:
+        runs = some_runs(
+            {"throughput": [100.0] * 3, "ttft": [0.2] * 3}, {"throughput": [100.0, 92.0, 100.0], "ttft": [0.25] * 3}
+        )
+        recipe = a_recipe()
+        result = decided(recipe, recipe.points[0], runs)
+        assert result is not None
+        assert result.verdict == "regressed"
+        assert result.reason.startswith("ttft +25.0 %")
+
     def test_a_spread_that_does_not_matter_is_noted(self) -> None:
         recipe = a_recipe(self.ONLY)
         runs = some_runs({"throughput": [100.0] * 3}, {"throughput": [125.0, 130.0, 127.0]})
@@ -342,7 +369,7 @@ class TestStability:
         assert (result.verdict, result.kind) == ("pass", "improved")
         noted = next(found for found in result.checks if found.name == "treatment-stable")
         assert noted.state == "noted"
-        assert noted.text.endswith("but the whole interval is within the gate")
+        assert noted.text.endswith("which decides nothing here")
 
     def test_a_baseline_that_drifts_is_noted(self) -> None:
         runs = some_runs({"throughput": [100.0, 96.4, 96.4]}, {"throughput": [100.0, 96.4, 96.4]})
