@@ -164,7 +164,8 @@ def _requests(runs: Sequence[Run]) -> Check:
 
 
 def _output_count(recipe: Recipe, point: Point, runs: Sequence[Run]) -> Check:
-    name, problems, counts = "output-count", [], set()
+    name, problems = "output-count", []
+    counts: dict[str, set[int]] = {"": set()} if _same_size(point) else {"baseline": set(), "treatment": set()}
     for run in runs:
         tokens = run.observation.tokens
         if tokens is None or tokens.came is None:
@@ -175,14 +176,28 @@ def _output_count(recipe: Recipe, point: Point, runs: Sequence[Run]) -> Check:
         elif tokens.asked is not None and tokens.came < tokens.asked and point.arm(run.arm).workload.ignore_eos:
             problems.append(f"{run_name(run)}: {tokens.came:,} output tokens came of {tokens.asked:,} asked for")
         else:
-            counts.add(tokens.came)
-    if not problems and recipe.gates.tokens == "count" and len(counts) > 1:
-        problems.append(f"the runs gave {_listed(counts)} output tokens")
+            counts["" if "" in counts else run.arm].add(tokens.came)
+    if not problems and recipe.gates.tokens == "count":
+        problems += [
+            f"the {arm + ' ' if arm else ''}runs gave {_listed(found)} output tokens"
+            for arm, found in counts.items()
+            if len(found) > 1
+        ]
     if problems:
         return _failed(name, problems)
-    if not counts:
+    told = [
+        f"{_listed(found)} output tokens in every {arm + ' ' if arm else ''}run"
+        for arm, found in counts.items()
+        if found
+    ]
+    if not told:
         return Check(name, "not-checked", "nobody counted output tokens, and the recipe does not ask for them")
-    return _held(name, f"{_listed(counts)} output tokens in every run")
+    return _held(name, ", ".join(told))
+
+
+def _same_size(point: Point) -> bool:
+    """Whether both arms ask for as many tokens."""
+    return len({(arm.workload.requests, arm.workload.max_tokens) for arm in (point.baseline, point.treatment)}) == 1
 
 
 def _listed(counts: Iterable[int]) -> str:
@@ -313,15 +328,21 @@ def _compilations(recipe: Recipe, pairs: Sequence[Pair]) -> Check:
         return _failed(name, [f"nobody counted the compilations of {_numbers(uncounted)}"])
     problems = []
     for pair in pairs:
-        extra = more_compiled(pair.treatment.observation.compilations, pair.baseline.observation.compilations)
-        if sum(extra.values()) > gate:
+        extra = {
+            function: count
+            for function, count in more_compiled(
+                pair.treatment.observation.compilations, pair.baseline.observation.compilations
+            ).items()
+            if count > gate
+        }
+        if extra:
             problems.append(
                 f"pair {pair.number}: {counted(sum(extra.values()), 'compilation')} after warm-up that the baseline "
                 f"does not have: {_compiled(extra, pair)}"
             )
     if problems:
-        return _failed(name, [*problems, f"at most {gate} may be"])
-    return _held(name, f"no more than {gate} after warm-up that the baseline of the pair does not have")
+        return _failed(name, [*problems, f"at most {gate} of a function may be"])
+    return _held(name, f"no function more than {gate} times after warm-up beyond the baseline of the pair")
 
 
 def more_compiled(treatment: Mapping[str, int] | None, baseline: Mapping[str, int] | None) -> dict[str, int]:

@@ -338,7 +338,7 @@ _GATES = _table(
         Key(
             "recompiles",
             "integer",
-            'Most compilations after warm-up that the treatment has and the baseline has not; `"any"` for no limit.',
+            'Most compilations of a function after warm-up that the treatment has and the baseline has not; `"any"` for no limit.',
             default=0,
             minimum=0,
             words=(ANY,),

@@ -134,6 +134,18 @@ class TestOutput:
         assert is_invalid(a_recipe(tokens="count"), runs, "output-count") == "the runs gave 31 or 32 output tokens"
         assert check(a_recipe(tokens="any"), runs, "output-count").state == "held"
 
+    def test_arms_that_ask_for_other_numbers(self) -> None:
+        recipe = a_recipe(tokens="count")
+        point = recipe.points[0]
+        twice = point.treatment._replace(workload=point.treatment.workload._replace(batch_mult=4))
+        recipe = recipe._replace(points=(point._replace(treatment=twice),))
+        runs = a_session(of_treatment={"tokens": Tokens(64, 64, "cd")})
+        assert check(recipe, runs, "output-count").text == (
+            "32 output tokens in every baseline run, 64 output tokens in every treatment run"
+        )
+        text = is_invalid(recipe, one_run(runs, 3, tokens=Tokens(64, 65, "cd")), "output-count")
+        assert text == "the treatment runs gave 64 or 65 output tokens"
+
     @pytest.mark.parametrize("tokens", [None, Tokens(32, None, None)])
     def test_nobody_counted(self, tokens: Tokens | None) -> None:
         runs = a_session({"tokens": tokens}, {"tokens": tokens})
@@ -235,12 +247,16 @@ class TestCompilations:
             "pair 1: 4 compilations after warm-up that the baseline does not have: "
             "_sample 4 (first ttft: 2, first main: 1, main 2: 1); pair 2: "
         )
-        assert text.endswith("; at most 0 may be")
+        assert text.endswith("; at most 0 of a function may be")
 
     def test_as_many_as_the_gate_allows(self) -> None:
-        runs = a_session({"compilations": {}}, {"compilations": {"_sample": 2, "split": 1}})
-        assert check(a_recipe(recompiles=3), runs, "compilations").state == "held"
-        assert check(a_recipe(recompiles=2), runs, "compilations").state == "failed"
+        runs = a_session({"compilations": {"split": 1}}, {"compilations": {"_sample": 2, "split": 3}})
+        assert check(a_recipe(recompiles=2), runs, "compilations").state == "held"
+        found = check(a_recipe(recompiles=1), runs, "compilations")
+        assert found.state == "failed"
+        assert "4 compilations after warm-up" in found.text
+        one = one_run(runs, 2, compilations={"_sample": 1, "split": 3})
+        assert "pair 1: 2 compilations" in check(a_recipe(recompiles=1), one, "compilations").text
 
     def test_fewer_than_the_baseline(self) -> None:
         runs = a_session({"compilations": {"split": 5}}, {"compilations": {}})
