@@ -123,7 +123,10 @@ def _judged(gates: Gates) -> Iterator[str]:
     if gates.tokens != "any":
         yield "output tokens identical" if gates.tokens == "identical" else "as many output tokens as asked for"
     if gates.recompiles is not None:
-        yield f"at most {gates.recompiles} compilations after warm-up that the baseline has not"
+        most = (
+            f"at most {_count(gates.recompiles, 'compilation')} of a function" if gates.recompiles else "no compilation"
+        )
+        yield f"{most} after warm-up that the baseline has not"
     if gates.probes == "required":
         yield "every probe of the patches fires"
 

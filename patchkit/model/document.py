@@ -427,7 +427,7 @@ def _syntax_error(text: str, path: str | None, message: str) -> PatchFileError:
             for again in repeats
         ]
         table = repeats[0].path[0]
-        listed = len(repeats[0].path) == 3 and table in TABLES
+        listed = len(repeats[0].path) == 3 and table in (*TABLES, "point", "evidence")
         return file_error(path, problems, hint=f"a new [[{table}]] header begins the next {table}" if listed else None)
     place = re.fullmatch(_PLACE, message)
     reason = place.group(1) if place else message

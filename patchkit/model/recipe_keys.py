@@ -338,7 +338,8 @@ _GATES = _table(
         Key(
             "recompiles",
             "integer",
-            'Most compilations of a function after warm-up that the treatment has and the baseline has not; `"any"` for no limit.',
+            "By how many compilations of one function after warm-up the treatment may exceed the baseline; "
+            '`"any"` for no limit.',
             default=0,
             minimum=0,
             words=(ANY,),

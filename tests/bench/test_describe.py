@@ -69,7 +69,8 @@ def test_everything_of_one_comparison() -> None:
         "  published: output throughput 100 tokens/s to 150 tokens/s (+50.0 %)",
         "  published: TTFT 200 ms to ?",
         "judged by: output throughput >= -3.0 % and >= 100 tokens/s; TTFT <= +10.0 %; output tokens identical; "
-        "at most 2 compilations after warm-up that the baseline has not; every probe of the patches fires",
+        "at most 2 compilations of a function after warm-up that the baseline has not; "
+        "every probe of the patches fires",
         'evidence: at least 2 lines of the treatment\'s log with "on"',
         'evidence: no line of the engine\'s log with "off"',
         'evidence: 1 line of the engine\'s log with "one"',

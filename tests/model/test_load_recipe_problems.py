@@ -125,6 +125,12 @@ def test_single_values(text: str, said: str) -> None:
     assert lines(text) == [said]
 
 
+def test_two_points_under_one_header() -> None:
+    error = refusal(VLLM + "[[point]]\nlabel = 'x'\nlabel = 'y'\n")
+    assert error.message == "recipes/r.toml:11: point 1: label: is set twice, first on line 10"
+    assert error.hint == "a new [[point]] header begins the next point"
+
+
 def test_figures_beside_points() -> None:
     text = (
         VLLM.replace("patches", 'source = "s"\npatches')
