@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 LISTS = sorted(HERE.glob("*.toml"))
 KEYS = {"promise", "file", "find", "replace", "tests"}
-PARTS = ("patchkit", "tests", "patches", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md")
+PARTS = ("patchkit", "tests", "patches", "recipes", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md")
 ENTRIES = [
     (f"{path.stem}-{number}", entry)
     for path in LISTS
