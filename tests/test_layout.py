@@ -102,6 +102,7 @@ PLAIN = {
     *("runtime/ledger.py", "state/lock.py", "cli/commands/author.py"),
     *("site/probe.py", "runtime/overlay.py", "runtime/readers.py", "runtime/entries.py", "runtime/transplant.py"),
     "runtime/driver.py",
+    "bench/served/keeper.py",
 }
 
 

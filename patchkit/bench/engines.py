@@ -15,6 +15,10 @@ def engine_of(kind: EngineKind) -> Engine:
         from patchkit.bench.offline import Vllm
 
         return Vllm()
+    if kind == "openai":
+        from patchkit.bench.served.engine import Openai
+
+        return Openai()
     if kind == "tpu-cpu-rig":
         from patchkit.bench.rigged import TpuCpuRig
 

@@ -7,6 +7,7 @@ Nothing of the log is kept but what was found, so a log of any length costs no m
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO
 
@@ -200,20 +201,39 @@ def _number(text: str) -> float | None:
 
 
 def last_words(lines: Iterable[str], most: int = 3) -> str:
-    """The last lines of a log that say why it ended: the last exception's, else the last that are not empty."""
-    kept: list[str] = []
+    """Why a program ended, by the end of its log: its last exception, else the last ``most`` lines with something."""
+    blamed, kept = _ending(lines, most)
+    return (blamed or "\n".join(kept))[:_MOST_WORDS]
+
+
+def exception_of(lines: Iterable[str]) -> str | None:
+    """The last exception that a log tells, and not the one that only tells of another; None where there is none."""
+    blamed, _ = _ending(lines, 1)
+    return None if blamed is None else blamed[:_MOST_WORDS]
+
+
+def _ending(lines: Iterable[str], most: int) -> tuple[str | None, Iterable[str]]:
+    kept: deque[str] = deque(maxlen=most)
     blamed: str | None = None
+    for bare in _bare(lines):
+        kept.append(bare)
+        if _EXCEPTION.match(bare) and (blamed is None or _SECONDHAND.search(bare) is None):
+            blamed = bare
+    return blamed, kept
+
+
+def _bare(lines: Iterable[str]) -> Iterator[str]:
     for given in lines:
         for line in plain(given):
             bare = line[_prefix_end(line) :].strip()
             if bare:
-                kept = [*kept[-(most - 1) :], bare] if most > 1 else [bare]
-            if _EXCEPTION.match(bare):
-                blamed = bare
-    return blamed[:500] if blamed else "\n".join(kept)[:500]
+                yield bare
 
 
+_MOST_WORDS = 500
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt): \S")
+#: What one process of vLLM says of another one's exception.
+_SECONDHAND = re.compile(r"EngineDeadError|[Rr]oot cause|EngineGenerateError")
 
 
 def _prefix_end(line: str) -> int:

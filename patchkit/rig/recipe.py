@@ -24,6 +24,9 @@ _LIBRARIES = (
     *("absl-py", "jaxtyping", "msgpack", "orbax-checkpoint", "parameterized", "tensorstore", "treescope"),
     # What chooses among the grammars imports all of them.
     *("diskcache==5.6.3", "lark==1.2.2", "lm-format-enforcer==0.11.3", "outlines_core==0.2.14"),
+    # What vLLM's server is made of beside that.
+    *("uvicorn", "watchfiles", "ijson", "prometheus-fastapi-instrumentator>=7", "mistral_common"),
+    "model-hosting-container-standards>=0.1.14,<1",
     *("fastapi<0.137", "numba==0.62.1", "numpy<2.4", "optax==0.2.6", "transformers>=5.8,<5.25"),
 )
 _BARE = ("qwix==0.1.2", "torchax==0.0.13", "compressed-tensors==0.17.0", "gguf", "xgrammar", "apache-tvm-ffi")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patchkit.bench.loglines import LONGEST, LogFacts, compilations, last_words, lines_of, read_log
+from patchkit.bench.loglines import LONGEST, LogFacts, compilations, exception_of, last_words, lines_of, read_log
 from patchkit.bench.observation import Measured
 from patchkit.model.recipe import LogLine
 
@@ -197,3 +197,15 @@ def test_a_large_log_is_not_held() -> None:
 def test_last_words(text: str, words: str) -> None:
     lines: Iterator[str] = iter(text.splitlines(keepends=True))
     assert last_words(lines) == words
+
+
+def test_what_tells_of_anothers_exception_is_not_the_reason() -> None:
+    lines = (
+        "(EngineCore pid=3) RuntimeError: no memory",
+        "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed: {}",
+        "(APIServer pid=1) vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+        "INFO:     bye",
+    )
+    assert last_words(lines) == exception_of(lines) == "RuntimeError: no memory"
+    assert exception_of(lines[2:]) == lines[2].partition(") ")[2]
+    assert exception_of(lines[3:]) is None
