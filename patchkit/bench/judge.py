@@ -144,9 +144,10 @@ def _verdict(
         failure = failures[0].observation.failure
         assert failure is not None
         return "error", None, f"{run_name(failures[0])} failed: {failure.kind}: {failure.message}"
-    failed = [check for check in checks if check.state == "failed"]
+    failed = [check.text for check in checks if check.state == "failed"]
     if failed:
-        return "invalid", None, "; ".join(check.text for check in failed)
+        lost = [f"besides, {metric.metric} {metric.reason}" for metric in metrics if metric.verdict == "regressed"]
+        return "invalid", None, "; ".join(failed + lost)
     judged = [metric for metric in metrics if metric.verdict is not None]
     verdict = _worst(metric.verdict for metric in judged if metric.verdict is not None)
     if verdict != "regressed" and pairs < recipe.protocol.pairs_min:

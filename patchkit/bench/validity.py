@@ -110,7 +110,7 @@ def _metrics(recipe: Recipe, runs: Sequence[Run]) -> Check | None:
 def _probes(recipe: Recipe, point: Point, runs: Sequence[Run]) -> Check:
     patches = on_trial(point)
     if not patches:
-        return Check("probes", "not-checked", "no patch is on trial: both arms run the same code")
+        return Check("probes", "not-checked", "no patch is on trial: the treatment has none that the baseline lacks")
     problems, silent, partly = [], [], []
     for run in runs:
         for patch in patches:

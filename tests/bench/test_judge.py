@@ -271,7 +271,7 @@ def test_runs_of_other_points_and_kinds_do_not_count() -> None:
     recipe = a_recipe(ONLY)
     other = some_runs({"throughput": [100.0] * 3}, {"throughput": [1.0] * 3}, point="b512")
     discarded = a_run(99, "treatment", None, an_observation("treatment", {"throughput": 1.0}), kind="discarded")
-    result = judged(recipe, [*other, discarded, *throughputs([100.0] * 3, [100.0] * 3)])
+    result = judged(recipe, [*throughputs([100.0] * 3, [100.0] * 3), discarded, *other])
     assert (result.verdict, result.kind) == ("pass", "equal")
 
 
@@ -329,3 +329,11 @@ def test_a_metric_of_a_command_has_its_gate_s_direction() -> None:
     assert metric(judged(a_recipe((Gate("mine", max_ratio=1.1),)), one(2.0)), "mine").verdict == "regressed"
     assert metric(judged(a_recipe((Gate("mine", min_ratio=0.9),)), one(2.0)), "mine").kind == "improved"
     assert metric(judged(a_recipe(()), one(2.0)), "mine").better == "higher"
+
+
+def test_no_metric_passes_before_the_fewest_pairs() -> None:
+    recipe = a_recipe(ONLY, Protocol(pairs_min=4, pairs_max=6))
+    result = judged(recipe, throughputs([100.0] * 3, [100.0] * 3))
+    assert (result.verdict, metric(result, "throughput").verdict) == ("inconclusive", "inconclusive")
+    assert result.reason == "3 of at least 4 pairs were measured"
+    assert judged(recipe, throughputs([100.0] * 4, [100.0] * 4)).verdict == "pass"
