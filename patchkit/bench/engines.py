@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from patchkit.bench.engine import Engine
+    from patchkit.model.patch import Patch
     from patchkit.model.recipe import EngineKind
 
 
@@ -28,3 +29,16 @@ def engine_of(kind: EngineKind) -> Engine:
 
         return Command()
     raise NotImplementedError(kind)
+
+
+def own_patches(kind: EngineKind) -> list[Patch]:
+    """The patches that an engine of this kind cannot do without, in either arm.
+
+    They are applied in its site. Whoever holds an arm in memory names them as well: what is in memory hides what is on
+    disk.
+    """
+    if kind == "tpu-cpu-rig":
+        from patchkit.rig.run import adaptations
+
+        return adaptations()
+    return []

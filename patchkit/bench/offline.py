@@ -25,7 +25,7 @@ from patchkit.bench.loglines import LogFacts, lines_of, read_log
 from patchkit.bench.observation import Failure, Measured, Observation, Phase, PhaseName, Tokens
 from patchkit.errors import GuardError
 from patchkit.model.recipe import METRICS
-from patchkit.rig.drive import Paths, drive, progress_of
+from patchkit.rig.drive import Paths, drive, under_way
 from patchkit.runtime.ledger import open_regular
 from patchkit.visible import visible
 
@@ -87,6 +87,8 @@ def notes_of(recipe: Recipe) -> list[str]:
         places, requests = arm.engine.max_num_seqs, arm.workload.requests
         if places is not None and places < requests:
             notes.append(f"{arm.name}: {requests} requests wait for {places} places (max_num_seqs)")
+        if arm.workload.repeats == 1:
+            notes.append("repeats = 1: a loss at first touch cannot be told from a slower steady state")
     return list(dict.fromkeys(notes))
 
 
@@ -180,7 +182,7 @@ def observe_driver(
             timeout=timeout,
             cwd=job.folder,
             environ=env,
-            tick=lambda: tick(progress_of(paths.progress)),
+            tick=lambda: tick(under_way(paths)),
         )
     except OSError as error:
         return Observation(failure=Failure("start", f"the driver cannot be started: {error.strerror}"), log=paths.log)

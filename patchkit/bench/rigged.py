@@ -11,7 +11,7 @@ from patchkit.bench.offline import notes_of, observe_driver, settings_of, trace_
 from patchkit.errors import SiteError, UsageError
 from patchkit.ops.check import check_site
 from patchkit.rig.recipe import ADAPTATIONS
-from patchkit.rig.run import LABEL, engine_settings, site_of_rig, variables
+from patchkit.rig.run import LABEL, SEQUENCES, engine_settings, site_of_rig, variables
 from patchkit.rig.state import Rig, open_rig
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class TpuCpuRig:
         rig = rig_of(job.site)
         own = settings_of(job.arm.engine, job.root, job.arm.workload, trace_folder(job))
         env = environment_of(job._replace(env=cpu_environment(rig, job.env)), variables_of(job))
-        return observe_driver(job, {**engine_settings(rig), **own}, env, tick)._replace(label=LABEL)
+        settings = {**engine_settings(rig, job.arm.engine.max_num_seqs or SEQUENCES), **own}
+        return observe_driver(job, settings, env, tick)._replace(label=LABEL)
 
 
 def cpu_environment(rig: Rig, environ: Mapping[str, str]) -> dict[str, str]:

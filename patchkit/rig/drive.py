@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from patchkit.rig.state import write_file
+from patchkit.runtime.driver import BUILDING
 from patchkit.runtime.ledger import read_regular
 from patchkit.site.process import Completed, run_logged
 from patchkit.tuples import NamedTuple
@@ -41,6 +42,11 @@ class Paths(NamedTuple):
         """Where the driver says what it does."""
         return f"{self.result}.phase"
 
+    @property
+    def compiled(self) -> str:
+        """The folder where each process of the engine says what it compiles, in a line each."""
+        return f"{self.result}.compiled"
+
 
 def drive(
     python: str,
@@ -58,7 +64,7 @@ def drive(
         OSError: The interpreter cannot be started.
     """
     write_file(paths.spec, json.dumps(spec, indent=1).encode("ascii"))
-    shutil.rmtree(f"{paths.result}.compiled", ignore_errors=True)
+    shutil.rmtree(paths.compiled, ignore_errors=True)
     for path in (paths.result, paths.progress):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
@@ -74,6 +80,18 @@ def drive(
         return done, json.loads(read_regular(paths.result))
     except (OSError, ValueError):
         return done, None
+
+
+def under_way(paths: Paths) -> str:
+    """What the driver is doing, in one line; while it builds the engine, which takes minutes, with how far it is."""
+    label = progress_of(paths.progress)
+    if label != BUILDING:
+        return label
+    programs = 0
+    with contextlib.suppress(OSError):
+        for name in os.listdir(paths.compiled):
+            programs += read_regular(os.path.join(paths.compiled, name)).count(b"\n")
+    return f"{label}, {programs} programs compiled" if programs else label
 
 
 def progress_of(path: str) -> str:

@@ -13,7 +13,7 @@ from patchkit.model.patch import Patch
 from patchkit.ops.bundle import make_bundle
 from patchkit.ops.inmemory import Live, plan_in_memory
 from patchkit.ops.launch import environment, refuse_nested
-from patchkit.rig.drive import Paths, drive, progress_of
+from patchkit.rig.drive import Paths, drive, under_way
 from patchkit.rig.modes import Mode
 from patchkit.rig.recipe import ADAPTATIONS
 from patchkit.rig.state import Rig
@@ -102,15 +102,16 @@ def variables(rig: Rig, environ: Mapping[str, str], *, forbid: bool) -> dict[str
     return env
 
 
-def engine_settings(rig: Rig) -> dict[str, Any]:
-    """What the engine of a rig is built with."""
+def engine_settings(rig: Rig, sequences: int = SEQUENCES) -> dict[str, Any]:
+    """What the engine of a rig is built with; ``sequences`` are the requests that it takes at once."""
     return {
         "model": rig.model,
         "dtype": "bfloat16",
         "max_model_len": 128,
-        "max_num_seqs": SEQUENCES,
+        "max_num_seqs": sequences,
         "max_num_batched_tokens": 256,
-        "num_gpu_blocks_override": 64,
+        # Of 16 tokens each: requests of a larger batch would wait for those of others.
+        "num_gpu_blocks_override": 64 if sequences <= SEQUENCES else 8 * sequences,
         "compilation_config": {"mode": 0},
         # Of the whole engine: tpu-inference takes no seed for a request.
         "seed": SEED,
@@ -208,7 +209,7 @@ def run_rig(
     begun = time.monotonic()
 
     def told() -> None:
-        tick(f"{name}: {progress_of(paths.progress)}, {time.monotonic() - begun:.0f} s")
+        tick(f"{name}: {under_way(paths)}, {time.monotonic() - begun:.0f} s")
 
     done, result = drive(
         rig.python, specification(rig, work), paths, timeout=PATIENCE, cwd=rig.folder, environ=env, tick=told

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import struct
 import sys
+import threading
 import time
 import traceback
 from typing import Any
@@ -19,6 +21,8 @@ from typing import Any
 COMPILED = "/jax/core/compile/backend_compile_duration"
 #: What tpu-inference raises under VLLM_XLA_CHECK_RECOMPILATION=1.
 FORBIDDEN = "compilation occurred but was forbidden"
+#: What it says that it does first.
+BUILDING = "building the engine"
 #: Distributions whose versions the result tells.
 NAMED = ("vllm", "vllm-tpu", "tpu-inference", "jax", "jaxlib", "libtpu", "torch", "torchax", "flax", "transformers")
 #: Counters of the engine's own, without their prefix.
@@ -146,7 +150,7 @@ class Driver:
 
     def run(self) -> None:
         """Build the engine and go through the phases."""
-        self.tell("building the engine")
+        self.tell(BUILDING)
         from vllm import LLM
 
         begun = time.perf_counter()
@@ -205,6 +209,16 @@ class Driver:
         os.replace(f"{self.target}.new", self.target)
 
 
+def end_with(parent: int) -> None:
+    """End this process, and those that the engine started, once the one that started it is gone.
+
+    Whoever is killed cannot end what it started; and an engine that stays holds the accelerator.
+    """
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
+
+
 def _since(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
     return {name: value - before.get(name, 0.0) for name, value in sorted(after.items())}
 
@@ -241,6 +255,8 @@ def main(specification: str, target: str) -> int:
 if __name__ == "__main__":
     # A script's folder is the first on the path, and the modules in it are none of the engine's.
     sys.path[:] = [one for one in sys.path if os.path.realpath(one) != os.path.dirname(os.path.realpath(__file__))]
+    if os.name == "posix" and os.getpgid(0) == os.getpid():
+        threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     status = main(sys.argv[1], sys.argv[2])
     sys.stdout.flush()
     sys.stderr.flush()

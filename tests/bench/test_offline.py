@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,9 @@ from patchkit.bench.engines import engine_of
 from patchkit.bench.observation import Failure, Measured, Observation, Tokens
 from patchkit.errors import GuardError, UsageError
 from patchkit.model.recipe import Workload
+from patchkit.rig.drive import Paths, under_way
 
+ROOT = Path(__file__).parents[2]
 WORKLOAD = Workload(("ab", "c"), batch_mult=2, max_tokens=11, repeats=3)
 #: What a batch of four is made of, by the engine's own words: compilations cost 1 s, a first token 0.1, another 0.01.
 FIRST, MAIN = 0.1, 0.2
@@ -255,12 +260,70 @@ def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
     assert [one.name for one in seen.phases] == ["warm-up"]
 
 
+@pytest.mark.parametrize("process", ["", "spawn"])
+def test_an_engine_does_not_outlive_who_started_it(process: str, tmp_path: Path) -> None:
+    """Whoever is killed with SIGKILL can end nobody."""
+    script = tmp_path / "starter.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path[:0] = {[str(ROOT), str(ROOT / 'tests')]!r}\n"
+        "from pathlib import Path\n"
+        "from support.jobs import arm, job\n"
+        "from patchkit.bench.engines import engine_of\n"
+        "from patchkit.model.recipe import Workload\n"
+        "which = arm('vllm', workload=Workload(('a',)), model='m')\n"
+        f"env = {{'PYTHONPATH': {str(FAKE)!r}, 'FAKE_VLLM_HANG': '1', 'FAKE_VLLM_PROCESS': {process!r}}}\n"
+        f"engine_of('vllm').observe(job(Path({str(tmp_path)!r}), which, env=env), lambda text: None)\n"
+    )
+    starter = subprocess.Popen([sys.executable, str(script)])
+    target = tmp_path / "job" / "output.json"
+    until = time.monotonic() + 60
+    while not target.exists():  # it hangs in the generation after the first
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    mine = engines_of(target)
+    assert len(mine) == (2 if process else 1)
+    starter.kill()
+    starter.wait()
+    while engines_of(target):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def engines_of(target: Path) -> list[int]:
+    """The processes that were started, or spawned, with this result."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if str(target).encode() in words or (parent in found and b"spawn_main" in b" ".join(words)):
+                found.append(int(entry.name))
+    return found
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     ticks: list[str] = []
     which = arm("vllm", workload=WORKLOAD, model="m", timeout=3.0)
     env = {"PYTHONPATH": str(FAKE), "FAKE_VLLM_HANG": "3"}
     engine_of("vllm").observe(job(tmp_path, which, env=env), ticks.append)
     assert ticks[-1] == "ttft, repeat 2 of 3"
+
+
+def test_how_far_the_engine_is_while_it_is_built(tmp_path: Path) -> None:
+    paths = Paths(*(str(tmp_path / name) for name in ("spec", "result", "log")))
+    assert under_way(paths) == "running"
+    Path(paths.progress).write_text("building the engine")
+    assert under_way(paths) == "building the engine"
+    Path(paths.compiled).mkdir()
+    (Path(paths.compiled) / "7").write_text('"jit(a)"\n"jit(b)"\n')
+    (Path(paths.compiled) / "8").write_text('"jit(c)"\n')
+    assert under_way(paths) == "building the engine, 3 programs compiled"
+    Path(paths.progress).write_text("main")
+    assert under_way(paths) == "main"
 
 
 def told(folder: Path, **given: Any) -> Any:

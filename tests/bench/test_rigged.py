@@ -98,6 +98,9 @@ def test_what_the_recipe_says_comes_before_the_rig_s_own(rig: Rig, tmp_path: Pat
     observe(tmp_path, rig, which)
     engine = json.loads((tmp_path / "job" / "job.json").read_text())["engine"]
     assert (engine["max_num_seqs"], engine["max_model_len"], engine["num_gpu_blocks_override"]) == (4, 64, 8)
+    observe(tmp_path, rig, rigged(max_num_seqs=64))
+    engine = json.loads((tmp_path / "job" / "job.json").read_text())["engine"]
+    assert (engine["max_num_seqs"], engine["num_gpu_blocks_override"]) == (64, 512)
     assert engine_of("tpu-cpu-rig").check(
         recipe(tmp_path, which._replace(engine=which.engine._replace(max_num_seqs=2))), site_of_rig(rig)
     ) == ["treatment: 4 requests wait for 2 places (max_num_seqs)"]
@@ -207,3 +210,7 @@ def test_the_site_that_a_recipe_means(rig: Rig, tmp_path: Path) -> None:
         with pytest.raises(PatchkitError) as caught:
             site_for(recipe(tmp_path, *arms), environ)
         assert caught.value.code == code
+
+
+def test_a_rig_is_a_site_of_vllm_as_well(rig: Rig, tmp_path: Path) -> None:
+    assert engine_of("vllm").check(recipe(tmp_path, arm("vllm", model="m")), site_of_rig(rig)) == []

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from support.dists import make_wheel
 
+from patchkit.cli.main import main
 from patchkit.ops.apply import apply_site
 from patchkit.rig.recipe import Recipe
 from patchkit.rig.run import adaptations, site_of_rig
-from patchkit.rig.state import STEPS, Rig, write_file, write_rig
+from patchkit.rig.state import STEPS, Rig, open_rig, write_file, write_rig
 from patchkit.rig.tiny import model_files
 
 PATCHES = Path(__file__).parents[2] / "patchkit" / "rig" / "patches"
@@ -205,3 +206,14 @@ def make_rig(folder: Path) -> Rig:
         write_file(os.path.join(rig.model, name), data)
     write_rig(rig)
     return rig
+
+
+def real_rig() -> Rig:
+    """The real rig that PATCHKIT_RIG names, or one of the test cache, which is made where there is none (minutes)."""
+    named = os.environ.get("PATCHKIT_RIG")
+    if named is None:
+        root = Path(__file__).parents[1]
+        cache = os.environ.get("PATCHKIT_TEST_CACHE") or str(root / "real" / ".cache")
+        named = os.path.join(cache, "rig-0.24.0")
+        assert main(["rig", "create", named]) == 0
+    return open_rig(named)
