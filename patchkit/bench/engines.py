@@ -24,11 +24,9 @@ def engine_of(kind: EngineKind) -> Engine:
         from patchkit.bench.rigged import TpuCpuRig
 
         return TpuCpuRig()
-    if kind == "command":
-        from patchkit.bench.commanded import Command
+    from patchkit.bench.commanded import Command
 
-        return Command()
-    raise NotImplementedError(kind)
+    return Command()
 
 
 def own_patches(kind: EngineKind) -> list[Patch]:
