@@ -47,7 +47,8 @@ class Engine(Protocol):
         """Run one process to its end and say what it did; ``tick`` is told every second what is under way.
 
         A process that fails is an observation with a ``failure``; so is a result that cannot be read. No process of it
-        is left when this returns or raises. Probes, and lines of evidence out of ``log``, are added by the caller.
+        is left when this returns or raises. Probes, and evidence out of ``log`` (``launching.with_evidence``), are
+        added by the caller.
         """
         ...
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from patchkit.bench.observation import Failure
+from patchkit.bench.loglines import lines_of, read_log
+from patchkit.bench.observation import Failure, Observation
 from patchkit.errors import UsageError
+from patchkit.runtime.ledger import open_regular
 from patchkit.runtime.overlay import VARIABLE
 from patchkit.visible import visible
 
 if TYPE_CHECKING:
     from patchkit.bench.engine import Job
-    from patchkit.model.recipe import Arm, Recipe
+    from patchkit.model.recipe import Arm, LogLine, Recipe
     from patchkit.site.environment import Site
     from patchkit.site.process import Completed
 
@@ -133,3 +135,18 @@ def said(done: Completed, log: str) -> str:
     """The last line that a process printed, with the place of the others."""
     line = visible(done.last_line())[:LINE]
     return f"its last line: {line} (all of them: {log})" if line else "it printed nothing"
+
+
+def with_evidence(seen: Observation, evidence: Sequence[LogLine]) -> Observation:
+    """An observation with the number of lines of its log that have each text of a recipe's evidence.
+
+    Of an engine without a log nothing was found, and nothing is said.
+    """
+    if not evidence or seen.log is None:
+        return seen
+    try:
+        with open_regular(seen.log) as file:
+            found = read_log(lines_of(file), evidence).found_lines
+    except OSError as error:
+        return seen._replace(notes=(*seen.notes, f"the log cannot be read: {error.strerror}: {seen.log}"))
+    return seen._replace(found_lines={**seen.found_lines, **found})
