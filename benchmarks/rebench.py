@@ -128,7 +128,7 @@ class Cell(NamedTuple):
     pairs: float
 
     def __str__(self) -> str:
-        shares = [self.regressed, self.passed, self.inconclusive] + ([self.invalid] if self.invalid else [])
+        shares = [self.regressed, self.passed, self.inconclusive] + ([self.invalid] if self.invalid >= 0.05 else [])
         return "/".join(f"{share:.1f}".replace(".0", "") for share in shares) + f", {self.pairs:.1f}"
 
 
