@@ -101,6 +101,15 @@ def test_chat(rig: Rig, tmp_path: Path) -> None:
     assert counts(seen) == (256, 256, 0)
 
 
+def test_a_trace(rig: Rig, tmp_path: Path) -> None:
+    """Untimed, in the job's own folder."""
+    seen = served(rig, tmp_path, profile=True)
+    assert seen.failure is None
+    assert seen.profiler
+    assert "throughput" not in seen.metrics
+    assert list((tmp_path / "job" / "trace").rglob("*.xplane.pb"))
+
+
 def test_beside_vllms_own_client(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same prompts to the same server, by turns; the ratios are printed, and nothing is asked of them."""
     import patchkit.bench.served.engine as engine
