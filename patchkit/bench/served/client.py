@@ -148,7 +148,8 @@ class Server:
 
     def get(self, path: str, method: str = "GET") -> tuple[int, bytes]:
         """Status and body of a plain request, on a connection of its own."""
-        line, parts, answer = Line(self, 30.0), [(0.0, b"")][:0], Answer()
+        parts: list[tuple[float, bytes]] = []
+        line, answer = Line(self, 30.0), Answer()
         try:
             line.exchange(self.request(method, path, b""), parts)
         finally:
@@ -245,20 +246,18 @@ class Generation:
 
     def run(self, at_once: int) -> None:
         """Ask all, ``at_once`` of them at the same time; connections and threads are there before the first is sent."""
-        before = threading.stack_size(STACK)
         lines: list[Line | None] = []
         with contextlib.suppress(OSError):  # a request that cannot connect says so itself
             lines.extend(self._server.take() for _ in range(at_once))
         lines += [None] * (at_once - len(lines))
         threads = [threading.Thread(target=self._work, args=(line,), daemon=True) for line in lines]
-        threading.stack_size(before)
+        before = threading.stack_size(STACK)  # of the threads that are started from here on
         for number, thread in enumerate(threads):
             try:
                 thread.start()
             except RuntimeError:
-                raise Failed(
-                    f"the system lets no more than {number} of {at_once} requests be in flight at once"
-                ) from None
+                raise Failed(f"the system has no thread for more than {number} of {at_once} requests") from None
+        threading.stack_size(before)
         gc.disable()
         self.begun = self.ended = time.perf_counter()
         self._start.set()

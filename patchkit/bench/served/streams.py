@@ -42,21 +42,22 @@ class Stream:
             return
         try:
             event = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Failed(f"the stream has what is no JSON: {data[:QUOTED].decode('utf-8', 'replace')!r}") from None
-        if not isinstance(event, dict):
-            raise Failed(f"the stream has what is no object: {data[:QUOTED].decode('utf-8', 'replace')!r}")
+        choices = event.get("choices") or [] if isinstance(event, dict) else None
+        if not isinstance(choices, list) or not all(isinstance(one, dict) for one in choices):
+            raise Failed(f"the stream has what is no event of OpenAI's: {data[:QUOTED].decode('utf-8', 'replace')!r}")
         if event.get("error") is not None:
             raise Failed(f"the server's error in the stream: {words_of(event)}")
         if isinstance(event.get("usage"), dict):
             self.usage = event["usage"]
-        for choice in event.get("choices") or ():
+        for choice in choices:
             ids = choice.get("token_ids")
-            delta = choice.get("delta") or {}
-            if self.chat:
+            delta = choice.get("delta")
+            if self.chat and isinstance(delta, dict):
                 text = "".join(str(delta.get(key) or "") for key in ("reasoning", "reasoning_content", "content"))
             else:
-                text = choice.get("text") or ""
+                text = str(choice.get("text") or "")
             if isinstance(ids, list):
                 self.has_ids = True
                 self.ids += ids

@@ -66,7 +66,9 @@ def test_without_ids_as_many_pieces_as_tokens_have_times() -> None:
     ("data", "message"),
     [
         (b"{", "what is no JSON: '{'"),
-        (b"[1]", "what is no object"),
+        (b"[1]", "what is no event of OpenAI's"),
+        (b'{"choices": [1]}', "what is no event of OpenAI's"),
+        (b"[" * 100_000, "what is no JSON"),
         (b'{"error": {"message": "dead"}}', "the server's error in the stream: dead"),
     ],
 )
