@@ -65,6 +65,8 @@ def check_kind(document: Document, kind: str, tables: Iterable[tuple[KeyPath, Ma
         for key in raw:
             if key in rule.refuses:
                 document.key_problem((*at, key), f"has no meaning with kind {quote(kind)}")
+            elif running and key == "options" and set(_names(raw[key])) <= {"endpoint"}:
+                continue  # which is the client's
             elif running and key in OF_THE_SERVER:
                 document.key_problem((*at, key), "has no meaning with url: that server runs already")
         for name in _names(raw.get("options")):

@@ -165,6 +165,10 @@ def test_what_a_kind_needs_and_refuses(engine: str, said: str) -> None:
 def test_a_server_that_runs_already() -> None:
     text = TOP + '[workload]\nprompts = ["a"]\n[engine]\nkind = "openai"\nurl = "http://x"\nenv = { A = "1" }\n'
     assert lines(text) == [":8: engine: env: has no meaning with url: that server runs already"]
+    own = 'options = { endpoint = "chat"%s }\n[treatment.workload]\nconcurrency = 1\n'
+    text = text.partition("env = ")[0] + own
+    assert parse_recipe((text % "").encode(), None).name  # which endpoint is asked is the client's
+    assert lines(text % ", seed = 1") == [":8: engine: options: has no meaning with url: that server runs already"]
     text = TOP + 'patches = ["p"]\n[workload]\nprompts = ["a"]\n[engine]\nkind = "openai"\nurl = "http://x"\n'
     assert lines(text) == [
         ":3: patches: with url, patches change nothing: that server runs already; leave url out to start one"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.jobs import arm, job
+from support.rigs import real_rig
 
 from patchkit.bench.observation import Observation
 from patchkit.bench.readers import read_result
@@ -21,7 +22,7 @@ from patchkit.ops.bundle import make_bundle
 from patchkit.ops.inmemory import plan_in_memory
 from patchkit.ops.launch import environment
 from patchkit.rig.run import adaptations, site_of_rig, variables
-from patchkit.rig.state import Rig, open_rig
+from patchkit.rig.state import Rig
 
 pytestmark = [pytest.mark.rig, pytest.mark.real, pytest.mark.slow]
 
@@ -34,8 +35,7 @@ TEMPLATE = "{% for one in messages %}{{ one['content'] }}{% endfor %}"
 
 @pytest.fixture(scope="module")
 def rig() -> Rig:
-    """The rig that PATCHKIT_RIG names."""
-    return open_rig(os.environ["PATCHKIT_RIG"])
+    return real_rig()
 
 
 def served(
