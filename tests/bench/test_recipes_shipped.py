@@ -171,7 +171,11 @@ def test_strategies_of_settings_have_no_patch() -> None:
     treatment = RECIPES["speculative-decoding"].points[0].treatment.engine
     settings = {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
     assert treatment.speculative == settings
-    assert RECIPES["kernel-transplant"].points[0].treatment.engine.transplants == ("../my_rpa",)
+    for name in ("kernel-transplant", "kernel-transplant-cpu"):
+        treatment = RECIPES[name].points[0].treatment.engine
+        assert treatment.transplants == ("../my_rpa",)
+        # Without it, a copy that rebinds everything prints nothing.
+        assert treatment.env == {"PATCHKIT_TRANSPLANT": "verbose"}
 
 
 @pytest.mark.parametrize(("name", "size"), [("block-size", 256), ("block-size-128", 128)])
@@ -221,13 +225,13 @@ def test_no_time_is_judged_on_a_cpu(name: str) -> None:
         gate.metric for gate in recipe.gates.metrics if METRICS[gate.metric][0] in ("s", "tokens/s", "requests/s")
     ] == []
     # Two let the release's own late compilations pass, and say so.
-    lenient = name in ("speculative-decoding-cpu", "batch-ladder-cpu")
-    assert recipe.gates.recompiles == int(lenient)
-    assert ("let pass" in recipe.description) == lenient
+    lenient = {"speculative-decoding-cpu": 2, "batch-ladder-cpu": 1}
+    assert recipe.gates.recompiles == lenient.get(name, 0)
+    assert ("let pass" in recipe.description) == (name in lenient)
     assert not any(point.figures for point in recipe.points)
 
 
 def test_every_strategy_has_one_for_the_rig() -> None:
     without = {name for name in BIG if f"{name}-cpu" not in RECIPES}
-    assert without == {"quantization-w8a16", "quantization-kv-cache"}
+    assert without == {"quantization-w8a16"}
     assert {name.removesuffix("-cpu") for name in CPU} <= set(BIG)
