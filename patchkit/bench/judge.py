@@ -42,6 +42,9 @@ PassKind = Literal["improved", "equal"]
 #: From the worst on.
 _ORDER: tuple[Verdict, ...] = ("error", "invalid", "regressed", "inconclusive", "pass")
 
+_MOST_PAIRS = 100
+"""Nobody measures more: beyond it the number is not told."""
+
 _SLACK = 1e-9
 """Of logarithms: a ratio that is the gate's own, but for rounding, keeps it."""
 
@@ -297,15 +300,21 @@ def _nearest(look: Interval, gate: Gate) -> float:
 
 def _advice(look: Interval, gate: Gate) -> str:
     margin = margin_of(gate)
-    text = f"pair sd {percent(look.deviation)}: {pairs_needed(look.deviation, margin)} pairs needed for a margin of "
-    text += f"{percent(_share(gate), 0)}"
+    text = (
+        f"pair sd {percent(look.deviation)}: {_many(pairs_needed(look.deviation, margin))} pairs needed for a margin "
+    )
+    text += f"of {percent(_share(gate), 0)}"
     distance = abs(math.log(look.ratio / _nearest(look, gate)))
     if distance < margin / 2:
         needed = pairs_needed(look.deviation, distance) if distance * 20 > look.deviation else None
         text += f"; but {change(look.ratio)} lies at the gate itself: " + (
-            f"{needed} pairs to tell them apart, or another gate" if needed else "only another gate can tell"
+            f"{_many(needed)} pairs to tell them apart, or another gate" if needed else "only another gate can tell"
         )
     return text
+
+
+def _many(pairs: int) -> str:
+    return str(pairs) if pairs <= _MOST_PAIRS else f"more than {_MOST_PAIRS}"
 
 
 def _share(gate: Gate) -> float:

@@ -106,6 +106,15 @@ def test_inconclusive_says_what_it_would_need() -> None:
     assert decided(recipe, recipe.points[0], runs[:8]) is None
 
 
+def test_too_many_pairs_are_not_counted() -> None:
+    # Logs 0, -0.3285, 0.2624: mean -0.022, deviation 0.296.
+    recipe = a_recipe(ONLY)
+    result = judged(recipe, throughputs([100.0, 125.0, 100.0], [100.0, 90.0, 130.0]))
+    advice = metric(result, "throughput").advice
+    assert advice is not None
+    assert advice.startswith("pair sd 29.6 %: more than 100 pairs needed for a margin of 3 %")
+
+
 def test_an_effect_at_the_gate_needs_another_gate() -> None:
     recipe = a_recipe(ONLY)
     result = judged(recipe, throughputs([100.0] * 5, [97.2, 96.8, 97.5, 96.5, 97.0]))
