@@ -44,7 +44,7 @@ def test_the_list(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = capsys.readouterr().out.split("\n")
     assert rows[0].split() == ["broken", "wrong"]
     assert 'required key "engine" is missing' in " ".join(" ".join(rows[1:4]).split())
-    assert "mine                      tpu-cpu-rig  p" in rows
+    assert ["mine", "tpu-cpu-rig", "p"] in [row.split() for row in rows]
     assert any(row.split()[:4] == ["batch-ladder", "vllm", "no", "patch,"] and "4 points" in row for row in rows)
     assert main(["recipes", "--json"]) == 0
     found = {one["name"]: one for one in json.loads(capsys.readouterr().out)["recipes"]}
