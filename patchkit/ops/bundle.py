@@ -62,7 +62,7 @@ def bundle_files(view: View) -> dict[str, bytes]:
         "modules": modules,
     }
     files["manifest.json"] = json.dumps(manifest, indent=1).encode("ascii")
-    for part in ("overlay", "readers"):
+    for part in ("overlay", "readers", "words"):
         files[f"_patchkit_{part}.py"] = _own_source(f"{part}.py")
     paths = tuple(path for base in bases for path in (base, os.path.realpath(base)))
     head, line, rest = _own_source("startup.py").partition(b"\n_bases = ()")
@@ -92,14 +92,14 @@ def make_bundle(view: View) -> str:
     """Write the bundle of ``view``, unless it is there; its folder.
 
     Raises:
-        SiteError: ``no-bundle``: neither the cache nor the temporary directory can be written.
+        SiteError: ``no-bundle``: neither the cache nor the temporary directory can be written, and named in PYTHONPATH.
     """
     files = bundle_files(view)
     name = digest(b"\0".join(f"{path}:{digest(data)}".encode() for path, data in sorted(files.items())))[:20]
     problem: OSError | None = None
     for parent in (_in_cache, _in_temporary):
         try:
-            return _ensure(parent(), name, files)
+            return _ensure(_nameable(parent()), name, files)
         except OSError as error:
             problem = problem or error
     assert problem is not None
@@ -109,6 +109,13 @@ def make_bundle(view: View) -> str:
         hint="name a folder of yours with $PATCHKIT_CACHE",
         details={"path": str(problem.filename)},
     )
+
+
+def _nameable(folder: str) -> str:
+    """PYTHONPATH takes no quotes: half of a name would be another folder, and the patches in no process."""
+    if os.pathsep in folder:
+        raise OSError(None, f"its name has a {os.pathsep!r} in it, which PYTHONPATH takes for the end", folder)
+    return folder
 
 
 def _in_cache() -> str:

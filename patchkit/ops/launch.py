@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.runtime.ledger import open_regular
-from patchkit.runtime.overlay import VARIABLE, isolated
+from patchkit.runtime.overlay import VARIABLE
+from patchkit.runtime.words import isolated
 from patchkit.site.interpreter import ask, venv_config
 
 if TYPE_CHECKING:

@@ -32,6 +32,7 @@ VARIABLE = "PATCHKIT_RUN"
 MODULE = "_patchkit_overlay"
 """What this module is called in the processes it works in."""
 SCHEMA = 1
+_HERE = os.path.dirname(__file__)  # the bundle
 CONFLICT = 5
 """The exit status where the overlay cannot be what the command promised: the site conflicts."""
 
@@ -47,6 +48,9 @@ _by_file: dict[str, Entry] = {}
 _folders: dict[str, dict[str, list[Entry]]] = {}
 _folder_names: set[str] = set()
 _kept_open: list[int] = []
+_manifest: dict[str, Any] = {}
+_waiting: list[dict[str, Any]] = []  # the folders that are not on sys.path, so far
+_joining: Any = sys.modules["_thread"].RLock()
 
 
 class Entry:
@@ -62,61 +66,77 @@ class Entry:
         self.package = os.path.basename(self.path) == "__init__.py"
 
 
-def start(bundle: str) -> None:
-    """Put the overlay of ``bundle`` into force, where this interpreter imports from the patched folders at all.
+def start(bundle: str, late: str = "") -> None:
+    """Put the overlay of ``bundle`` into force, for those of the patched folders that are on ``sys.path``.
 
-    The process ends with status 5 where it cannot: an exception would be passed over by ``site``.
+    The process ends with status 5 where it cannot: an exception would be passed over by ``site``. One of them that
+    comes onto the path when the program runs already is ``late``.
     """
+    with _joining:
+        if not _manifest:
+            _start(bundle, late)
+
+
+def _start(bundle: str, late: str) -> None:
     try:
-        if sys.dont_write_bytecode:
+        if sys.dont_write_bytecode and not sys.pycache_prefix:
             _Kept("sitecustomize", os.path.join(bundle, "sitecustomize.py")).get_code("sitecustomize")
-        manifest = _read_manifest(os.path.join(bundle, "manifest.json"))
-        path = {*sys.path, *map(os.path.realpath, sys.path)}
-        bases = {name for base in manifest["bases"] if not path.isdisjoint(base["paths"]) for name in base["paths"]}
-        if bases:
-            _install(bundle, manifest, bases)
-    except _Refused as refused:
-        _end(str(refused))
+        _manifest.update(_read_manifest(os.path.join(bundle, "manifest.json")))
+        _waiting.extend(_manifest["bases"])
+        path = {word for word in (late, *sys.path) if word and isinstance(word, str)}
+        _join({*path, *map(os.path.realpath, path)}, late)
     except Exception as error:
+        if late:
+            raise
         _end(f"the bundle {bundle} cannot be used: {type(error).__name__}: {error}")
 
 
-def _install(bundle: str, manifest: dict[str, Any], bases: set[str]) -> None:
+def _join(path: set[str], late: str) -> None:
+    """Take those folders that are on the path into the overlay."""
     global active
-    for module in manifest["modules"]:
-        if module["base"] in bases:
-            _enter(Entry(bundle, module), module["real"])
-    for path in sys.path:  # a link to one of the folders, by whatever name
-        found = _folders.get(os.path.normcase(os.path.realpath(path)))
-        if found is not None:
-            _folders[os.path.normcase(path)] = found
-    live.update(
-        (patch["name"], patch["modules"])
-        for patch in manifest["patches"]
-        if all(name in _by_name for name in patch["modules"])
-    )
-    upstreamed.extend(manifest["upstreamed"])
-    homes.extend(manifest["homes"])
-    for name in _by_name:
-        if name in sys.modules and _by_name[name].source:
-            raise _Refused(
+    found = [base for base in _waiting if not path.isdisjoint(base["paths"])]
+    if not found:
+        return
+    bases = {name for base in found for name in base["paths"]}
+    for module in _manifest["modules"]:
+        name = module["name"]
+        if module["base"] not in bases:
+            continue
+        taken = getattr(sys.modules.get(name.partition(".")[0]), "__file__", None) if late else None
+        if taken:
+            _say(f"{taken} was imported before {late} came onto the path: {name} is not patched in this process")
+            continue
+        if name in sys.modules and module["source"]:
+            _end(
                 f"{name} was imported before patches could be put in place, from a .pth file or by an option of the "
-                f"interpreter, so that this process would run {_by_name[name].path} as it is on disk"
+                f"interpreter, so that this process would run {module['path']} as it is on disk"
             )
-    _refuse_script(_command_line())
-    for path in list(sys.path_importer_cache):
-        if _folder(path) is not None:
-            del sys.path_importer_cache[path]
-    sys.path_hooks.insert(0, _hook)
-    sys.meta_path.insert(0, _Watch())
+        _enter(Entry(_HERE, module), module["real"])
+    for name in path:  # a link to one of the folders, by whatever name
+        entries = _folders.get(os.path.normcase(os.path.realpath(name)))
+        if entries is not None:
+            _folders[os.path.normcase(name)] = entries
+    _waiting[:] = [base for base in _waiting if base not in found]
+    for patch in _manifest["patches"]:
+        if all(name in _by_name for name in patch["modules"]):
+            live[patch["name"]] = patch["modules"]
+    _refuse_script(late)
+    for name in list(sys.path_importer_cache):
+        if _folder(name) is not None:
+            del sys.path_importer_cache[name]
+    if not active:
+        active = True
+        upstreamed.extend(_manifest["upstreamed"])
+        homes.extend(_manifest["homes"])
+        sys.path_hooks.insert(0, _hook)
+        sys.meta_path.insert(0, _Watch())
+        _hold(_HERE)
+        import atexit
+
+        atexit.register(_report_strays)
     for name in _LATER:
         if name in sys.modules:
             _mend(sys.modules[name])
-    active = True
-    _hold(bundle)
-    import atexit
-
-    atexit.register(_report_strays)
 
 
 def _enter(entry: Entry, real: str) -> None:
@@ -147,6 +167,10 @@ def _folder(path: str) -> dict[str, list[Entry]] | None:
 def _hook(path: str) -> Finder:
     """For ``sys.path_hooks``."""
     entries = _folder(path)
+    if entries is None and _waiting:
+        with _joining:
+            _join({path, os.path.realpath(path)}, path)
+            entries = _folder(path)
     if entries is None:
         raise ImportError("not a folder of patched modules")
     return Finder(path, entries)
@@ -225,10 +249,13 @@ class Loader(external.FileLoader, external.SourceLoader):
         """The code, compiled from the bundle or cached there, once the file on disk proves to be what was patched.
 
         Raises:
-            ImportError: It is not.
+            ImportError: It is not, or the bundle cannot be read any more.
         """
         _verify(fullname, self.path, self.entry)
-        return _Kept(fullname, self.entry.source).get_code(fullname)
+        try:
+            return _Kept(fullname, self.entry.source).get_code(fullname)
+        except OSError as error:
+            raise _refuse(fullname, f"its source cannot be read: {error.strerror}: {self.entry.source}") from None
 
     def get_data(self, path: str) -> bytes:
         """The patched source for the module's own path; else what is there."""
@@ -241,11 +268,14 @@ class Loader(external.FileLoader, external.SourceLoader):
 
 
 class _Kept(external.SourceFileLoader):
-    """Loads from the bundle, and keeps bytecode there, also under PYTHONDONTWRITEBYTECODE: it is nobody's tree."""
+    """Loads from the bundle, and keeps bytecode there, also under PYTHONDONTWRITEBYTECODE: it is nobody's tree.
+
+    Not under PYTHONPYCACHEPREFIX as well: that one is somebody's.
+    """
 
     def get_code(self, fullname: str) -> CodeType | None:
         code = super().get_code(fullname)
-        if sys.dont_write_bytecode and code is not None:
+        if sys.dont_write_bytecode and not sys.pycache_prefix and code is not None:
             try:
                 cached = external.cache_from_source(self.path)
                 if not os.path.exists(cached):
@@ -325,6 +355,8 @@ def strays() -> dict[str, str]:
 
 
 def _report_strays() -> None:
+    if not os.path.exists(os.path.join(_HERE, "manifest.json")):
+        _say(f"{_HERE} is gone, or may not be read: processes that were started since run what is on disk")
     for name, origin in strays().items():
         _say(f"{name} came from {origin} by another import hook, past the patches: it was not patched in this process")
 
@@ -359,20 +391,26 @@ _LATER = ("inspect", "linecache", "pkgutil")
 
 def _mend(module: ModuleType) -> None:
     """Have a module of ``_LATER`` know of the patched modules."""
-    path = os.path.join(os.path.dirname(__file__), "_patchkit_readers.py")
-    spec = external.spec_from_file_location("_patchkit_readers", path, loader=_Kept("_patchkit_readers", path))
-    assert spec is not None
-    readers: Any = type(sys)(spec.name)
-    readers.__file__ = path
-    spec.loader.exec_module(readers)  # type: ignore[union-attr]  # it is the one given
+    try:
+        readers = _part("readers")
+    except OSError as error:  # the program shall have the module all the same
+        _say(f"{_HERE} cannot be read any more ({error.strerror}): {module.__name__} shows sources as on disk")
+        return
     readers.MENDS[module.__name__](module, _by_name, _by_file, Finder)
 
 
+def _part(name: str) -> Any:
+    """A part of the overlay that most processes do not need."""
+    path = os.path.join(_HERE, f"_patchkit_{name}.py")
+    spec = external.spec_from_file_location(f"_patchkit_{name}", path, loader=_Kept(f"_patchkit_{name}", path))
+    assert spec is not None
+    part: Any = type(sys)(spec.name)
+    part.__file__ = path
+    spec.loader.exec_module(part)  # type: ignore[union-attr]  # it is the one given
+    return part
+
+
 # --- starting ---------------------------------------------------------------------------------------------------------
-
-
-class _Refused(Exception):
-    """Why this process must not go on."""
 
 
 def _refuse(fullname: str, reason: str) -> ImportError:
@@ -395,51 +433,21 @@ def _end(reason: str) -> None:
     os._exit(CONFLICT)
 
 
-def isolated(words: Sequence[str]) -> tuple[str, str | None]:
-    """Of an interpreter's arguments (without its own name): its one-letter options, and the script that it runs."""
-    letters = ""
-    rest = iter(words)
-    for word in rest:
-        if word in ("-", "--") or not word.startswith("-"):
-            return letters, next(rest, None) if word == "--" else word
-        if word.startswith("--"):
-            if word == "--check-hash-based-pycs":
-                next(rest, None)
-            continue
-        for at, letter in enumerate(word[1:], 1):
-            if letter in "cm":
-                return letters, None
-            if letter in "WX":
-                if at == len(word) - 1:
-                    next(rest, None)
-                break
-            letters += letter
-    return letters, None
-
-
-def _command_line() -> list[str]:
-    """The words that this interpreter was started with; before Python 3.10 only Linux tells them."""
-    words: list[str] | None = getattr(sys, "orig_argv", None)
-    if words is not None:
-        return words
-    try:
-        with open("/proc/self/cmdline", "rb") as file:
-            return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
-    except OSError:
-        return []
-
-
-def _refuse_script(words: Sequence[str]) -> None:
+def _refuse_script(late: str) -> None:
     """CPython reads the file of a script by itself, without a loader."""
-    script = isolated(words[1:])[1]
-    if script is None or not script.endswith(".py"):
+    words = getattr(sys, "orig_argv", None) or _part("words").command_line()
+    if not any(word.endswith(".py") and _by_path(word) for word in words[1:]):
         return
-    entry = _by_file.get(os.path.abspath(script)) or _by_file.get(os.path.realpath(script))
-    if entry is not None:
+    script = _part("words").isolated(words[1:])[1]
+    entry = script and _by_path(script)
+    if entry:
         name = entry.name[: -len(".__main__")] if entry.name.endswith(".__main__") else entry.name
-        raise _Refused(
-            f"{script} is patched in memory, and Python reads a script from disk: run it as `python -m {name}`"
-        )
+        text = f"{script} is patched in memory, and Python reads a script from disk: run it as `python -m {name}`"
+        _say(text) if late else _end(text)
+
+
+def _by_path(path: str) -> Entry | None:
+    return _by_file.get(os.path.abspath(path)) or _by_file.get(os.path.realpath(path))
 
 
 def _hold(bundle: str) -> None:

@@ -28,8 +28,11 @@ def mend_linecache(
         entry = by_file.get(filename)
         if entry is None or not entry.source:
             return list(update(filename, module_globals))
-        with open(entry.source, "rb") as file:
-            text = external.decode_source(file.read())
+        try:
+            with open(entry.source, "rb") as file:
+                text = external.decode_source(file.read())
+        except OSError:
+            return []  # the bundle is gone; a traceback without its lines is better than none
         lines = [line + "\n" for line in text.split("\n")]
         if text.endswith("\n") or not text:
             lines.pop()

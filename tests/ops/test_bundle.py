@@ -123,6 +123,21 @@ def test_one_that_is_cleared_away_while_it_is_wanted_is_made_anew(
     assert (Path(first) / "manifest.json").is_file()
 
 
+def test_a_folder_that_pythonpath_cannot_name_is_not_taken(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of its name would be another folder, and no process would have the patches."""
+    monkeypatch.setenv("PATCHKIT_CACHE", str(stage.root / f"ca{os.pathsep}che"))
+    temporary = stage.root / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    stage.show(alone=ALONE)
+    assert stage.python("import awkalone, json; print(json.dumps(awkalone.WHAT))") == "patched"
+    monkeypatch.setattr("tempfile.tempdir", str(stage.root / f"t{os.pathsep}mp"))
+    (stage.root / f"t{os.pathsep}mp").mkdir()
+    with pytest.raises(SiteError) as raised:
+        stage.show(alone=ALONE)
+    assert (raised.value.code, "PYTHONPATH" in raised.value.message) == ("no-bundle", True)
+
+
 def test_without_a_cache_it_lies_in_a_folder_of_the_users_own(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = stage.root / "blocked"
     blocked.write_text("a file")

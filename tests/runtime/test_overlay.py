@@ -291,10 +291,11 @@ def test_usercustomize_runs(stage: Stage) -> None:
 def test_an_interpreter_of_another_environment_runs_undisturbed(stage: Stage, python: str) -> None:
     stage.show(everything=EVERYTHING)
     env = stage.environment(PYTHONPATH=stage.bundle)
-    code = "import sys; print(len(sys.meta_path), len(sys.path_hooks), '_patchkit_overlay' in sys.modules)"
+    code = "import sys; print(len(sys.meta_path), '_patchkit_overlay' in sys.modules, 'sitecustomize' in sys.modules)"
     plain = stage.environment(PYTHONPATH="")
     with_bundle, without = (stage.run("-c", code, python=python, env=one) for one in (env, plain))
     assert (with_bundle.stdout.split()[:2], with_bundle.stderr) == (without.stdout.split()[:2], "")
+    assert with_bundle.stdout.split()[1] == "False"
     other = Stage(stage.root / "other")
     env = {**env, "PYTHONPATH": os.pathsep.join([stage.bundle, str(other.site)])}
     code = "import awkalone; print(awkalone.WHAT)"
