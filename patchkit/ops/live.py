@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from patchkit.errors import PatchkitError
+from patchkit.errors import PatchkitError, UsageError
 from patchkit.ops.records import Record, read_folder
+from patchkit.runtime.imported import CLOCK_SECONDS
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from patchkit.ops.homes import Homes
     from patchkit.ops.processes import Process
+    from patchkit.state.ledger import FileEntry, PatchEntry
 
     ProbeWord = Literal["ran", "loaded", "not-loaded", "unknown"]
     LiveWord = Literal["ran", "partly", "loaded", "not-loaded", "unknown", "no-probe", "not-applied"]
@@ -77,13 +80,19 @@ class Seen(NamedTuple):
 class Evidence(NamedTuple):
     """The records that belong to a job, the folders they are from, what could not be read, and its processes.
 
-    ``seen`` is None where the job was named by a folder: which processes it had is not known then.
+    ``seen`` is None where the job was named by a folder: which processes it had is not known then. ``foreign`` are
+    records of other environments, whose module is not the file of this site.
     """
 
     records: tuple[Record, ...]
     folders: tuple[str, ...]
     problems: tuple[str, ...]
     seen: tuple[Seen, ...] | None
+    foreign: tuple[Record, ...] = ()
+
+
+#: Seconds within which an apply that has the time of a whole second is taken to have written its files.
+_WRITING_SECONDS = 10.0
 
 
 def applied(homes: Homes, names: Sequence[str] = ()) -> list[Applied]:
@@ -112,16 +121,24 @@ def applied(homes: Homes, names: Sequence[str] = ()) -> list[Applied]:
                 )
             except PatchkitError as error:
                 problem = error.message.partition("\n")[0]
-            about = (entry.name, entry.distribution, entry.version, entry.applied_at, _seconds(entry.applied_at))
+            since = when_applied(entry, workspace.ledger.files)
+            about = (entry.name, entry.distribution, entry.version, entry.applied_at, since)
             found.append(Applied(*about, probes, problem, workspace.site.home))
     return found
 
 
-def _seconds(iso: str) -> float | None:
+def when_applied(entry: PatchEntry, files: Mapping[str, FileEntry]) -> float | None:
+    """When a patch came into its files. The ledger's own time has whole seconds; a process may be younger than that."""
     try:
-        return datetime.fromisoformat(iso).timestamp()
+        stated = datetime.fromisoformat(entry.applied_at).timestamp()
     except (ValueError, OverflowError):
         return None  # written by hand: then every record counts
+    written = [
+        file.stat.ctime_ns / 1e9
+        for file in (files[key] for key in entry.files)
+        if file.stat is not None and file.layers and file.layers[-1].patch == entry.name
+    ]
+    return max((time for time in written if stated <= time < stated + _WRITING_SECONDS), default=stated)
 
 
 def of_folder(folder: str) -> Evidence:
@@ -140,36 +157,105 @@ def of_processes(processes: Sequence[Process], folders: Sequence[str], patches: 
     Raises:
         UsageError: ``no-probes-folder``: one of ``folders`` is not there.
     """
-    named = tuple(dict.fromkeys(process.folder for process in processes if process.folder is not None))
+    named = [process.folder for process in processes if process.folder is not None]
+    by_place: dict[object, str] = {}  # one folder has many names, in containers one for each process
+    for folder in (*folders, *named):
+        by_place.setdefault(_place(folder), folder)
     records: list[Record] = []
     problems: list[str] = []
-    for folder in dict.fromkeys((*named, *folders)):
-        found, told = read_folder(folder, missing=folder not in folders)
+    lost: dict[object, str] = {}
+    for place, folder in by_place.items():
+        try:
+            found, told = read_folder(folder, missing=folder not in folders)
+        except UsageError as error:
+            if folder in folders:
+                raise
+            lost[place] = error.message
+            continue
         records += found
         problems += told
-    kept = [record for record in records if any(_belongs(record, process) for process in processes)]
-    seen = tuple(_seen(process, kept, patches, bool(folders)) for process in processes)
-    return Evidence(tuple(kept), tuple(dict.fromkeys((*named, *folders))), tuple(problems), seen)
+    by_number: dict[int, list[Process]] = {}
+    for process in processes:
+        for pid in process.pids:
+            by_number.setdefault(pid, []).append(process)
+    kept = []
+    known = set()
+    for record in records:
+        of = next((process for process in by_number.get(record.pid, ()) if _belongs(record, process)), None)
+        if of is not None:
+            known.add(of.pid)
+            kept.append(record._replace(path=of.root + record.path) if os.path.isabs(record.path) else record)
+    seen = []
+    for process in processes:
+        doubt = process.lossy or (process.folder and lost.get(_place(process.folder))) or None
+        seen.append(_seen(process, process.pid in known, doubt, patches, bool(folders)))
+    return Evidence(tuple(kept), tuple(by_place.values()), tuple(problems), tuple(seen))
+
+
+def _place(folder: str) -> object:
+    """What a folder is, whatever it is called."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return os.path.realpath(folder)
+    return found.st_dev, found.st_ino
 
 
 def _belongs(record: Record, process: Process) -> bool:
     """Whether a process left a record: a number is used again, a number and a start are not."""
-    return record.pid in process.pids and (record.ticks is None or record.ticks == process.ticks)
+    if record.pid not in process.pids:
+        return False
+    if record.ticks is None:
+        return (record.loaded if record.ran is None else record.ran) > process.started - CLOCK_SECONDS
+    return record.ticks == process.ticks
 
 
-def _seen(process: Process, records: Sequence[Record], patches: Sequence[Applied], given: bool) -> Seen:
+def set_apart(evidence: Evidence, patches: Sequence[Applied]) -> Evidence:
+    """The evidence without the records of other environments: their module is here, and is not the site's file.
+
+    Of another host's file, or one that is not to be seen from here, that cannot be told: its records count.
+    """
+    here = os.uname().nodename if hasattr(os, "uname") else ""
+    sites = {patch.name: patch.site for patch in patches if patch.site}
+    judged: dict[tuple[str, str, str], bool] = {}
+    own: list[Record] = []
+    foreign: list[Record] = []
+    for record in evidence.records:
+        site = sites.get(record.patch)
+        seen_here = record.host == here or record.path.startswith("/proc/")
+        if site is None or not seen_here or not os.path.isabs(record.path):
+            own.append(record)
+            continue
+        about = (record.path, site, record.file)
+        if about not in judged:
+            judged[about] = _differ(record.path, os.path.join(site, *record.file.split("/")))
+        (foreign if judged[about] else own).append(record)
+    return evidence._replace(records=tuple(own), foreign=tuple(foreign))
+
+
+def _differ(one: str, other: str) -> bool:
+    try:
+        return not os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _seen(process: Process, recorded: bool, doubt: str | None, patches: Sequence[Applied], given: bool) -> Seen:
+    from patchkit.ops.processes import older
     from patchkit.runtime.probe import FOLDER_VARIABLE
 
-    older = tuple(patch.name for patch in patches if patch.since is not None and process.started < patch.since)
-    if any(_belongs(record, process) for record in records):
-        return Seen(process, "known", older, None)
-    if process.python is False:
-        return Seen(process, "not-python", older, None)
+    before = tuple(patch.name for patch in patches if patch.since is not None and older(process, patch.since))
+    if process.python is False and not recorded:
+        return Seen(process, "not-python", before, None)
+    if doubt is not None:
+        return Seen(process, "unknown", before, doubt)
+    if recorded:
+        return Seen(process, "known", before, None)
     if not process.readable:
-        return Seen(process, "unknown", older, "its environment may not be read: ask as its user, or as root")
+        return Seen(process, "unknown", before, "its environment may not be read: ask as its user, or as root")
     if process.folder is None and not given:
-        return Seen(process, "unknown", older, f"its environment does not show {FOLDER_VARIABLE}")
-    return Seen(process, "known", older, "no probe was loaded")
+        return Seen(process, "unknown", before, f"its environment does not show {FOLDER_VARIABLE}")
+    return Seen(process, "known", before, "no probe was loaded")
 
 
 def judge(patches: Sequence[Applied], evidence: Evidence, names: Sequence[str] = ()) -> list[Verdict]:
@@ -211,7 +297,7 @@ def _verdict(patch: Applied, evidence: Evidence, unknown: Sequence[Seen]) -> Ver
     words = {item.state for item in probes}
     state_of: LiveWord = next(iter(words)) if len(words) == 1 else "partly" if "ran" in words else "loaded"
     if len(own) > len(current):
-        number = len({(record.pid, record.ticks) for record in own if record not in current})
+        number = len({(r.pid, r.ticks) for r in own if patch.since is not None and not r.loaded >= patch.since})
         reasons.append(f"{number} process{'es' if number > 1 else ''} had loaded it before this apply: restart")
     if state_of != "ran" and unknown:
         pids = ", ".join(str(seen.process.pid) for seen in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
@@ -224,7 +310,12 @@ def _verdict(patch: Applied, evidence: Evidence, unknown: Sequence[Seen]) -> Ver
         late_text = f"; pid {older[0]} started before it was applied: restart it" if older else ""
         reasons.append("no process loaded the patched module" + late_text)
     if state_of == "loaded":
-        reasons.append("the patched module was loaded, and the function was not called")
+        reasons.append("the patched module was loaded" + ("" if unknown else ", and the function was not called"))
+    others = [record for record in evidence.foreign if record.patch == patch.name]
+    if others:
+        number = len({(record.pid, record.ticks) for record in others})
+        processes = f"{number} process{'es' if number > 1 else ''}"
+        reasons.append(f"{processes} loaded another environment's module, {others[0].path}, which does not count here")
     return Verdict(patch, state_of, "; ".join(reasons) or None, tuple(probes))
 
 

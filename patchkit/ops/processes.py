@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import stat
+import time
+from typing import TYPE_CHECKING
 
 from patchkit.errors import UsageError
 from patchkit.runtime.ledger import read_regular
 from patchkit.runtime.probe import FOLDER_VARIABLE
 from patchkit.tuples import NamedTuple
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: ``CAP_DAC_OVERRIDE``: root has it, where nobody took it away.
+_MAY_WRITE_ANYWHERE = 1 << 1
 PROC = "/proc"
 """Where Linux shows its processes."""
 
@@ -18,7 +26,9 @@ class Process(NamedTuple):
 
     ``pids`` are its numbers from here inwards (it has one in each PID namespace); ``folder`` is the folder of its
     probes as seen from here, None where its environment at its start names none; ``readable`` is False where that
-    environment may not be read; ``python`` tells whether it runs Python, None where that may not be seen.
+    environment may not be read; ``python`` tells whether it runs Python, None where that may not be seen. ``root`` is
+    its root directory as seen from here, where that is another one than here. ``lossy`` says why records of it may be
+    elsewhere, or nowhere: then nothing follows from those that are missing.
     """
 
     pid: int
@@ -31,6 +41,17 @@ class Process(NamedTuple):
     folder: str | None
     readable: bool
     python: bool | None
+    root: str = ""
+    lossy: str | None = None
+
+
+#: Seconds to which the start of a process is known: one tick of its clock, and the reading of ours.
+PRECISION = 0.02
+
+
+def older(process: Process, since: float) -> bool:
+    """Whether a process was started before a moment, in seconds since the epoch."""
+    return process.started + PRECISION < since
 
 
 def tree_of(pid: int, proc: str = PROC) -> list[Process]:
@@ -73,25 +94,58 @@ def tree_of(pid: int, proc: str = PROC) -> list[Process]:
 
 
 def _look(proc: str, pid: int, parent: int, ticks: int, comm: str, boot: float) -> Process:
-    folder, readable = _folder(proc, pid)
+    folder, readable, lossy = _folder(proc, pid)
+    root = _link(proc, pid, "root")
+    root = "" if root in ("", "/") else os.path.join(proc, str(pid), "root")
     executable = _link(proc, pid, "exe")
     python: bool | None = None
     if executable:
         python = "python" in os.path.basename(executable).lower() or "libpython" in _text(proc, str(pid), "maps")
-    pids = {pid}
+    status: dict[str, list[str]] = {}
     for line in _text(proc, str(pid), "status").splitlines():
-        if line.startswith("NSpid:"):
-            pids.update(int(word) for word in line.split()[1:] if word.isdigit())
+        name, _, words = line.partition(":")
+        status[name] = words.split()
+    pids = {pid, *(int(word) for word in status.get("NSpid", ()) if word.isdigit())}
     started = boot + ticks / os.sysconf("SC_CLK_TCK")
-    return Process(pid, parent, frozenset(pids), ticks, started, executable, comm, folder, readable, python)
+    if folder is not None and lossy is None:
+        lossy = _unwritable(folder, status)
+    about = (executable, comm, folder, readable, python, root, lossy)
+    return Process(pid, parent, frozenset(pids), ticks, started, *about)
 
 
-def _folder(proc: str, pid: int) -> tuple[str | None, bool]:
-    """The folder of its probes, by the environment that it was started with, and whether that may be read."""
+def _unwritable(folder: str, status: Mapping[str, list[str]]) -> str | None:
+    """Why a process cannot write into its folder for records, by its status as ``/proc`` shows it; None: it can."""
+    place = folder
+    while not os.path.lexists(place) and place not in ("", "/"):
+        place = os.path.dirname(place)
+    try:
+        found, disk = os.stat(place), os.statvfs(place)
+    except OSError as error:
+        return f"{place}: {error.strerror}"
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{place} is no folder, so that its probes left no record"
+    if disk.f_flag & os.ST_RDONLY:
+        return f"{place} is read-only, so that its probes left no record"
+    if not disk.f_bavail or (disk.f_files and not disk.f_favail):
+        return f"the disk of {place} is full, so that records may be lost"
+    try:
+        user, groups = int(status["Uid"][3]), {int(word) for word in (status["Gid"][3], *status["Groups"])}
+        if int(status["CapEff"][0], 16) & _MAY_WRITE_ANYWHERE:
+            return None
+    except (KeyError, IndexError, ValueError):
+        return None
+    shift = 6 if user == found.st_uid else 3 if found.st_gid in groups else 0
+    if found.st_mode >> shift & 0o3 != 0o3:
+        return f"it may not write to {place}, so that its probes left no record"
+    return None
+
+
+def _folder(proc: str, pid: int) -> tuple[str | None, bool, str | None]:
+    """The folder of its probes, by the environment that it was started with; whether that may be read; a doubt."""
     try:
         data = read_regular(os.path.join(proc, str(pid), "environ"))
     except OSError:
-        return None, False
+        return None, False, None
     mark = FOLDER_VARIABLE.encode() + b"="
     for item in data.split(b"\0"):
         if item.startswith(mark):
@@ -102,12 +156,22 @@ def _folder(proc: str, pid: int) -> tuple[str | None, bool]:
             root = _link(proc, pid, "root")
             if os.path.isabs(folder):
                 inside = root not in ("", "/")
-                return os.path.join(proc, str(pid), "root", folder.lstrip("/")) if inside else folder, True
-            return os.path.join(_link(proc, pid, "cwd") or os.path.join(proc, str(pid), "cwd"), folder), True
-    return None, True
+                return os.path.join(proc, str(pid), "root", folder.lstrip("/")) if inside else folder, True, None
+            doubt = (
+                f"its {FOLDER_VARIABLE} is {folder}, which each module resolved in the folder that the process was in: "
+                "give the whole path"
+            )
+            return os.path.join(_link(proc, pid, "cwd") or os.path.join(proc, str(pid), "cwd"), folder), True, doubt
+    return None, True, None
 
 
 def _boot(proc: str) -> float:
+    """When the system was booted, in seconds since the epoch.
+
+    ``btime`` has whole seconds only, and in some containers it is when the container was.
+    """
+    if proc == PROC and hasattr(time, "CLOCK_BOOTTIME"):
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     for line in _text(proc, "stat").splitlines():
         if line.startswith("btime "):
             return float(line.split()[1])

@@ -22,7 +22,8 @@ class Record(NamedTuple):
     """One probe in one process. Times are seconds since the epoch; ``ran`` is None where it was only loaded.
 
     ``ticks`` is the start of the process in clock ticks since boot, where the system tells (Linux); ``pid`` and
-    ``parent`` are as that process sees them; ``ranks`` are the variables that number the processes of a job.
+    ``parent`` are as that process sees them; ``ranks`` are the variables that number the processes of a job. ``path``
+    is the module's file, empty where the record does not tell.
     """
 
     patch: str
@@ -42,6 +43,7 @@ class Record(NamedTuple):
     module: str
     loaded: float
     ran: float | None
+    path: str = ""
 
 
 _KINDS: dict[str, type] = {
@@ -104,7 +106,8 @@ def parse_record(data: bytes) -> Record | None:
         return None
     if any(type(value.get(name)) is not kind for name, kind in _KINDS.items()) or not plain(value["patch"]):
         return None
-    loaded, ran, ticks, executable = (value.get(name) for name in ("loaded", "ran", "ticks", "executable"))
+    loaded, ran, ticks = (value.get(name) for name in ("loaded", "ran", "ticks"))
+    executable, path = (value.get(name) for name in ("executable", "path"))
     if not isinstance(loaded, (int, float)) or not isinstance(ran, (int, float, type(None))):
         return None
     try:
@@ -118,4 +121,5 @@ def parse_record(data: bytes) -> Record | None:
         executable=executable if isinstance(executable, str) else "",
         loaded=times[0],
         ran=times[1],
+        path=path if isinstance(path, str) else "",
     )

@@ -64,11 +64,11 @@ def _outdated(site: Site, names: Sequence[str], pid: int) -> list[dict[str, str]
     """The patches that were applied after the process had started, and may have imported their files."""
     from patchkit.ops.homes import Homes
     from patchkit.ops.live import applied
-    from patchkit.ops.processes import tree_of
+    from patchkit.ops.processes import older, tree_of
 
-    started = tree_of(pid)[0].started
+    process = tree_of(pid)[0]
     return [
         {"name": patch.name, "state": "outdated", "reason": f"pid {pid} was started before it was applied"}
         for patch in applied(Homes(site), names)
-        if patch.since is not None and started < patch.since
+        if patch.since is not None and older(process, patch.since)
     ]

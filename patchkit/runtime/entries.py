@@ -95,9 +95,9 @@ def about_process(pid: int) -> dict[str, Any]:
     """What a record says of its process, beside its role."""
     title, ticks = "", None
     try:
-        with open("/proc/self/comm", errors="replace") as file:
+        with open("/proc/self/comm", encoding="utf-8", errors="replace") as file:
             title = file.read().strip()
-        with open("/proc/self/stat", errors="replace") as file:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):
         pass

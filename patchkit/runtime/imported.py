@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from patchkit.runtime.ledger import file_path, open_text, read_regular
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 #: What ``importlib.machinery`` hands on, whose own import costs two modules more.
 _MACHINERY: Any = sys.modules["_frozen_importlib_external"]
-#: Seconds by which the start of a process, counted from the boot in whole seconds, may be wrong.
+#: Seconds by which the start of a process, counted from the boot, may be wrong where a clock was set meanwhile.
 CLOCK_SECONDS = 2.0
 _WRAPPERS = 16  # of one function, looked through
 
@@ -124,10 +125,9 @@ def process_started() -> float | None:
     try:
         with open_text("/proc/self/stat") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
-        with open_text("/proc/stat") as file:
-            boot = next(int(line.split()[1]) for line in file if line.startswith("btime "))
-        return boot + ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, StopIteration, AttributeError):
+        # Not ``btime`` of /proc/stat: in some containers that is when the container was started.
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
         return None
 
 

@@ -53,7 +53,8 @@ def {name}(  # patchkit: {patch}, edit {edit}
         now = time.time()
         if _loading:
             folder = os.environ.get("{folder}")
-            _at.update(time=now, pid=pid, folder=folder and os.path.abspath(folder))
+            _at.update(time=now, pid=pid, path=_own.globals().get("__file__"))
+            _at.update(folder=folder and os.path.abspath(folder))
         folder = _at.get("folder") or os.environ.get("{folder}")
         process = sys.modules.get("multiprocessing.process")
         role = "MainProcess" if process is None else process.current_process().name
@@ -66,9 +67,9 @@ def {name}(  # patchkit: {patch}, edit {edit}
 
             title, ticks = "", None
             try:
-                with io.open("/proc/self/comm", errors="replace") as file:
+                with io.open("/proc/self/comm", encoding="utf-8", errors="replace") as file:
                     title = file.read().strip()
-                with io.open("/proc/self/stat", errors="replace") as file:
+                with io.open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
                     ticks = _own.int(file.read().rpartition(")")[2].split()[19])
             except _own.Exception:
                 pass
@@ -85,6 +86,7 @@ def {name}(  # patchkit: {patch}, edit {edit}
                 "executable": sys.executable,
                 "python": "%d.%d.%d" % sys.version_info[:3],
                 "module": __name__,
+                "path": _own.str(_at.get("path") or ""),
                 "loaded": _at.get("time", now),
                 "ran": None if _loading else now,
             }}

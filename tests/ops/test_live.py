@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from patchkit.errors import UsageError
-from patchkit.ops.live import Applied, Evidence, Probe, all_ran, judge, of_folder, of_processes
-from patchkit.ops.processes import Process, tree_of
+from patchkit.ops.live import Applied, Evidence, Probe, all_ran, judge, of_folder, of_processes, set_apart, when_applied
+from patchkit.ops.processes import PRECISION, Process, older, tree_of
 from patchkit.ops.records import parse_record, read_folder
+from patchkit.state.ledger import Content, FileEntry, Layer, PatchEntry, Stat
 
 APPLIED = 1000.0
 
@@ -141,6 +145,19 @@ def test_nothing_to_judge_is_not_all_well() -> None:
     assert not all_ran(judge([], Evidence((), (), (), None)))
 
 
+@pytest.mark.parametrize(
+    ("ctime", "top", "since"),
+    [(0.7, "p", 0.7), (3.5, "p", 3.5), (-5.0, "p", 0.0), (60.0, "p", 0.0), (0.7, "q", 0.0)],
+)
+def test_when_a_patch_was_applied_is_known_by_its_files(ctime: float, top: str, since: float) -> None:
+    """The ledger's own time has whole seconds; a file that another patch wrote since tells nothing."""
+    layers = tuple(Layer(name, ()) for name in ("p", top))
+    stat = Stat(1, 0, 0, int((1000.0 + ctime) * 1e9))
+    file = FileEntry("demo", None, "none", Content("00", 1), layers, stat)
+    entry = PatchEntry("p", "d", None, "s", "demo", "1.0", None, "demo", "1970-01-01T00:16:40Z", ("a.py",))
+    assert when_applied(entry, {"a.py": file}) == pytest.approx(1000.0 + since, abs=1e-6)
+
+
 # --- processes
 
 
@@ -178,6 +195,79 @@ def test_one_that_ran_it_is_enough_whatever_others_did(tmp_path: Path) -> None:
     assert [verdict.state for verdict in judge([applied("f")], evidence)] == ["ran"]
 
 
+def test_a_record_without_a_start_is_not_an_earlier_process_s(tmp_path: Path) -> None:
+    """Where it could not read its own start, the number alone would be anybody's."""
+    early = record(ticks=None, loaded=900.0, ran=False)
+    forked = record("g", ticks=None, loaded=900.0)  # its module was loaded by the process before it
+    folder = str(write(tmp_path, early, forked))
+    assert [r.function for r in of_processes([process(folder=folder)], [], []).records] == ["g"]
+
+
+def test_a_folder_of_many_names_is_read_once(tmp_path: Path) -> None:
+    """A container shows one for each of its processes."""
+    folder = write(tmp_path / "probes", record(), record(pid=8))
+    (tmp_path / "root").symlink_to(tmp_path)
+    names = [str(folder), f"{folder}/", str(tmp_path / "root" / "probes")]
+    own = [process(7, folder=names[1]), process(8, folder=names[2])]
+    evidence = of_processes(own, [names[0]], [applied("f")])
+    assert [r.pid for r in evidence.records] == [7, 8]
+    assert evidence.folders == (names[0],)
+
+
+def test_a_folder_of_one_process_that_is_none_ends_nothing(tmp_path: Path) -> None:
+    folder = str(write(tmp_path / "probes", record()))
+    (tmp_path / "file").write_text("")
+    own = [process(7, folder=folder), process(8, folder=str(tmp_path / "file"))]
+    evidence = of_processes(own, [], [applied("f", "g")])
+    assert evidence.seen is not None
+    assert [seen.state for seen in evidence.seen] == ["known", "unknown"]
+    (verdict,) = judge([applied("f", "g")], evidence)
+    assert (verdict.state, [probe.state for probe in verdict.probes]) == ("partly", ["ran", "unknown"])
+    assert f"what pid 8 ran is not known: {tmp_path / 'file'}: Not a directory" in str(verdict.reason)
+    with pytest.raises(UsageError):
+        of_processes(own, [str(tmp_path / "file")], [])
+
+
+def test_where_records_may_be_lost_nothing_is_called_not_loaded(tmp_path: Path) -> None:
+    folder = str(write(tmp_path / "probes", record(ran=False)))
+    evidence = of_processes([process(folder=folder, lossy="the disk is full")], [], [applied("f", "g")])
+    (verdict,) = judge([applied("f", "g")], evidence)
+    assert [probe.state for probe in verdict.probes] == ["loaded", "unknown"]
+    assert verdict.reason == "what pid 7 ran is not known: the disk is full; the patched module was loaded"
+    quiet = of_processes([process(folder=folder, lossy="it is full", python=False, pids=frozenset({9}))], [], [])
+    assert quiet.seen is not None
+    assert quiet.seen[0].state == "not-python"
+
+
+def test_another_environments_module_is_no_evidence(tmp_path: Path) -> None:
+    for site in ("own", "other"):
+        (tmp_path / site).mkdir()
+        (tmp_path / site / "a.py").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    patch = applied("f")._replace(site=str(tmp_path / "own"))
+    here = os.uname().nodename
+    for number, (path, host, state) in enumerate(
+        (
+            (tmp_path / "own" / "a.py", here, "ran"),
+            (tmp_path / "link" / "a.py", here, "ran"),
+            (tmp_path / "other" / "a.py", here, "not-loaded"),
+            (tmp_path / "other" / "a.py", "elsewhere", "ran"),  # not a file of this host, whatever its name
+            (tmp_path / "gone" / "a.py", here, "ran"),  # such as one in a container
+            ("", here, "ran"),
+        )
+    ):
+        folder = write(tmp_path / str(number), record(path=str(path), host=host))
+        (verdict,) = judge([patch], set_apart(of_folder(str(folder)), [patch]))
+        assert verdict.state == state, path
+        assert (verdict.reason is None) == (state == "ran")
+        assert state == "ran" or str(path) in str(verdict.reason)
+    # A process whose root is another directory, seen through that:
+    folder = write(tmp_path / "root", record(path="/other/a.py", host=here))
+    own = process(folder=str(folder), root=f"{tmp_path}")
+    (verdict,) = judge([patch], set_apart(of_processes([own], [], [patch]), [patch]))
+    assert verdict.state == "not-loaded"
+
+
 def test_a_process_older_than_the_apply_is_told_of() -> None:
     patch = applied("f")
     evidence = of_processes([process(started=900.0)], [], [patch])
@@ -213,6 +303,8 @@ def test_the_tree_of_a_process(tmp_path: Path) -> None:
     assert found[0].pids == {10, 4}
     assert found[0].started == 1000 + 100 / os.sysconf("SC_CLK_TCK")
     assert {p.python for p in found} == {True}
+    assert [p.root for p in found] == ["", f"{tmp_path}/11/root", ""]
+    assert str(found[0].lossy).startswith("its PATCHKIT_PROBES is pr, which each module resolved in the folder that ")
     assert (found[0].readable, tree_of(20, str(tmp_path))[0].readable) == (True, False)
 
 
@@ -224,3 +316,39 @@ def test_no_such_process_and_no_such_system(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         tree_of(10, str(tmp_path))
     assert raised.value.code == "no-process"
+
+
+def test_the_start_of_a_process_is_known_to_a_tick() -> None:
+    """To the second, one that a patch came between would pass for younger than it."""
+    began = time.time()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    (found,) = tree_of(child.pid)
+    ended = time.time()
+    child.communicate(b"\n")
+    assert began - 2 * PRECISION <= found.started <= ended
+    assert older(found, found.started + 2 * PRECISION)
+    assert not older(found, found.started)
+
+
+@pytest.mark.parametrize(
+    ("make", "lossy"),
+    [
+        ("probes", None),
+        ("new/probes", None),
+        ("file/probes", "/file is no folder, so that its probes left no record"),
+        ("shut/probes", "/shut, so that its probes left no record"),
+    ],
+)
+def test_a_folder_that_a_process_cannot_write(tmp_path: Path, make: str, lossy: str | None) -> None:
+    (tmp_path / "stat").write_text("btime 1000\n")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "probes").mkdir(mode=0o777)
+    (tmp_path / "shut").mkdir(mode=0o555)
+    mine = f"Uid:\t1\t1\t1\t{os.getuid()}\nGid:\t1\t1\t1\t{os.getgid()}\nGroups:\t1 2\nCapEff:\t0000000000000000\n"
+    fake(tmp_path, 10, 1, environ=f"PATCHKIT_PROBES={tmp_path}/{make}".encode(), status=mine.encode())
+    (found,) = tree_of(10, str(tmp_path))
+    assert (found.lossy is None) == (lossy is None), found.lossy
+    assert str(found.lossy).endswith(str(lossy))
+    root = mine.replace("CapEff:\t0", "CapEff:\tf").replace("0000\n", "00ff\n")
+    fake(tmp_path, 11, 1, environ=f"PATCHKIT_PROBES={tmp_path}/shut".encode(), status=root.encode())
+    assert tree_of(11, str(tmp_path))[0].lossy is None

@@ -118,8 +118,9 @@ def test_a_bundle_that_is_gone_while_the_program_runs(stage: Stage, python: str)
     lines = done.stdout.splitlines()
     assert (lines[0], lines[2:], done.returncode) == ("True", ["end"], 0), done
     assert lines[1].startswith("patchkit run: awk.lazy is patched in memory, and its source cannot be read: ")
-    assert f"patchkit run: {stage.bundle} is gone, or may not be read: processes that were started since run" in (
-        done.stderr.splitlines()[-1]
+    assert (
+        f"patchkit run: {stage.bundle} is gone, or may not be read: processes that were started since run"
+        in (done.stderr.splitlines()[-1])
     )
 
 

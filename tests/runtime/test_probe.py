@@ -241,11 +241,19 @@ def test_every_kind_of_function(tmp_path: Path, module: str, scope: str, call: s
     assert done.err[0].startswith(f"{LINE}{scope} ")
 
 
-@pytest.mark.parametrize("option", ["-O", "-OO", "-I", "-Werror", "-Xdev"])
+@pytest.mark.parametrize("option", ["-O", "-OO", "-I", "-Werror", "-Xdev", "-Xwarn_default_encoding"])
 def test_every_mode_of_the_interpreter(tmp_path: Path, option: str) -> None:
     head = "import sys; sys.path[:0] = ['.']\n"
     done = job(tmp_path, 'def f():\n    """Doc."""\n    return 1\n', f"{head}import mod; mod.f()\n", option)
     assert (done.status, len(done.err), len(done.records)) == (0, 1, 1), done.err
+    assert done.records[0]["path"] == str(tmp_path / "mod.py")
+    assert isinstance(done.records[0]["ticks"], int) == (sys.platform == "linux")
+
+
+def test_default_encodings_that_are_errors(tmp_path: Path) -> None:
+    """The start of the process, which tells it from a later one of its number, was lost."""
+    done = job(tmp_path, F, "import mod; mod.f()", "-Xwarn_default_encoding", "-Werror")
+    assert (done.status, len(done.err), done.records[0]["title"] == "") == (0, 1, sys.platform != "linux"), done.err
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.12", "3.13", "3.14"])

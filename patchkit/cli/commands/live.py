@@ -70,7 +70,7 @@ def _look(arguments: Namespace, patches: Sequence[Applied], output: Output) -> t
     """The verdicts; with ``--wait``, those of the moment at which all ran, the time is over, or the process is."""
     import time
 
-    from patchkit.ops.live import all_ran, judge, of_folder, of_processes
+    from patchkit.ops.live import all_ran, judge, of_folder, of_processes, set_apart
     from patchkit.ops.processes import tree_of
 
     began = time.monotonic()
@@ -92,6 +92,7 @@ def _look(arguments: Namespace, patches: Sequence[Applied], output: Output) -> t
             if not (wait and error.code == "no-probes-folder"):
                 raise
         else:
+            evidence = set_apart(evidence, patches)
             last = judge(patches, evidence, arguments.names), evidence
             if not wait or all_ran(last[0]):
                 output.clear_status()
@@ -180,6 +181,7 @@ def _record_json(record: Record) -> dict[str, Any]:
         "executable": record.executable,
         "python": record.python,
         "module": record.module,
+        "path": record.path or None,
         "loaded": _time(record.loaded),
         "ran": _time(record.ran),
     }
