@@ -476,13 +476,13 @@ def find_homes(site: Any = None) -> list[str]:
 
     Args:
         site: None: every directory of ``sys.path`` that has a ledger (the user's site directory is on it when it is
-            enabled). A path: that directory, or where it is an environment's root, its site-packages. Else an object
+            enabled); what is no text there, imports pass over as well. A path: that directory, or where it is an environment's root, its site-packages. Else an object
             with a ``home``.
     """
     if site is None:
         seen: dict[str, None] = {}
         for entry in sys.path:
-            if entry and os.path.isfile(state_path(entry, "ledger.json")):
+            if type(entry) is str and entry and os.path.isfile(state_path(entry, "ledger.json")):
                 seen[os.path.abspath(entry)] = None
         return list(seen)
     if not isinstance(site, str) and not hasattr(site, "__fspath__"):  # pathlib's paths have a "home" of their own

@@ -436,7 +436,9 @@ def _end(reason: str) -> None:
 def _refuse_script(late: str) -> None:
     """CPython reads the file of a script by itself, without a loader."""
     words = getattr(sys, "orig_argv", None) or _part("words").command_line()
-    if not any(word.endswith(".py") and _by_path(word) for word in words[1:]):
+    # Few words can stand before a script, and a program's text is no path.
+    likely = [word for word in words[1:] if word[:1] != "-"][:8]
+    if not any(_by_path(word) for word in likely if len(word) < 4096 and "\n" not in word):
         return
     script = _part("words").isolated(words[1:])[1]
     entry = script and _by_path(script)

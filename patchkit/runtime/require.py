@@ -196,6 +196,8 @@ class _Installs:
             names = " and ".join(sorted(map(os.path.basename, doubled)))
             return "stale", f"{home} holds {len(doubled)} installations of {distribution}: {names}"
         for entry in sys.path if self._imported else ():
+            if type(entry) is not str:
+                continue  # as imports do
             directory = os.path.abspath(entry)
             if directory == home or os.path.realpath(directory) == real:
                 break

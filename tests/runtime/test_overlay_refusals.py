@@ -212,6 +212,10 @@ def test_a_patched_file_run_as_a_script(stage: Stage, python: str) -> None:
         done = stage.run("-W", "ignore", str(stage.site / script), python=python)
         assert (done.returncode, done.stdout) == (5, "")
         assert way in done.stderr
+    link = stage.work / "link"
+    link.symlink_to(stage.site / "awkalone.py")
+    done = stage.run("-X", "utf8", "-Wignore", str(link), python=python)
+    assert (done.returncode, done.stdout) == (5, "")
     other = stage.work / "other.py"
     other.write_text("import awk; print(awk.WHAT)")
     assert stage.run(str(other), str(stage.site / "awkalone.py"), python=python).stdout == "patched\n"

@@ -156,3 +156,13 @@ def test_an_uncaught_error_shows_the_way_out(home: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-I", "-c", code, str(ROOT), str(home)], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == f"patchkit --site {home} apply q"
+
+
+@pytest.mark.parametrize("odd", ["None", "b'/tmp'", "3", "pathlib.Path(HOME)"])
+def test_entries_of_the_path_that_are_no_text(home: Path, odd: str) -> None:
+    """Imports pass over them, so a ledger in such a one is of no folder that is imported from."""
+    code = f"import pathlib, sys; HOME = {str(home)!r}; sys.path[:0] = [{odd}, {str(ROOT)!r}]; import patchkit\n"
+    for more, printed in (("sys.path.append(HOME)\n", ""), ("", "not-applied\n")):
+        ask = "try:\n    patchkit.require('p')\nexcept patchkit.PatchkitError as error:\n    print(error.code)\n"
+        done = subprocess.run([sys.executable, "-c", code + more + ask], capture_output=True, text=True, check=False)
+        assert (done.stdout, done.stderr) == (printed, "")
