@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 from support.dists import make_dist
 from support.overlays import EVERYTHING, FILES, Stage, edit, every_python
+from support.sites import bare_site
+
+from patchkit.model.load import load_patch
+from patchkit.ops.bundle import make_bundle
+from patchkit.ops.inmemory import plan_in_memory
 
 ALONE = edit("awkalone.py")
 
@@ -42,6 +47,24 @@ def test_a_folder_by_another_name_and_the_working_folder(stage: Stage) -> None:
     assert stage.run("-c", code, env=without_the_site(stage)).stdout == "patched\n"
     stage.work = stage.site
     assert stage.run("-c", "import awk; print(awk.WHAT)", env=without_the_site(stage)).stdout == "patched\n"
+
+
+def test_one_folder_at_the_start_and_another_later(tmp_path: Path) -> None:
+    sites = [tmp_path / "one", tmp_path / "two"]
+    patches = []
+    for number, site in enumerate(sites):
+        make_dist(site, f"dist{number}", "1.0", {f"mod{number}.py": 'WHAT = "stock"\n'})
+        path = tmp_path / f"p{number}.toml"
+        head = f'schema = 1\nname = "p{number}"\nsummary = "s"\n[target]\nrequirement = "dist{number}"\n'
+        path.write_text(head + edit(f"mod{number}.py"))
+        patches.append(load_patch(str(path)))
+    bundle = make_bundle(plan_in_memory(bare_site(*sites), patches, notice=lambda text: None))
+    code = "import mod0, sys; live = sys.modules['_patchkit_overlay'].live; print(mod0.WHAT, *live); "
+    code += f"sys.path.append({str(sites[1])!r}); import mod1; print(mod1.WHAT, *live)"
+    path_variable = os.pathsep.join([bundle, str(sites[0])])
+    env = {**os.environ, "PYTHONPATH": path_variable, "PATCHKIT_RUN": bundle}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("patched p0\npatched p0 p1\n", "")
 
 
 def test_its_children_and_many_threads(stage: Stage) -> None:
