@@ -476,8 +476,8 @@ def find_homes(site: Any = None) -> list[str]:
 
     Args:
         site: None: every directory of ``sys.path`` that has a ledger (the user's site directory is on it when it is
-            enabled); what is no text there, imports pass over as well. A path: that directory, or where it is an environment's root, its site-packages. Else an object
-            with a ``home``.
+            enabled; only text counts, as for imports). A path: that directory, or where it is an environment's root,
+            its site-packages. Else an object with a ``home``.
     """
     if site is None:
         seen: dict[str, None] = {}
