@@ -72,18 +72,38 @@ def find_program(site: Site, words: Sequence[str], env: Mapping[str, str]) -> st
             hint="what follows `--` is a program and its arguments: patchkit run -- python train.py",
             details={"command": words[0]},
         )
-    if _PYTHON.fullmatch(os.path.basename(program)):
-        _check_python(site, program, words[1:], words[0])
-    else:
-        shebang = _shebang(program)
-        if shebang:
-            python = shutil.which(shebang[0], path=env.get("PATH", os.defpath))
-            if python is not None and _PYTHON.fullmatch(os.path.basename(python)):
-                _check_python(site, python, [*shebang[1:], program], f"{program} (by its first line)")
+    found = _interpreter(program, words, env)
+    if found is not None:
+        python, arguments, shown = found
+        _refuse_isolated(arguments, shown)
+        _refuse_other(site, python, shown, "run", "so that nothing would be patched in it")
     return program
 
 
-def _check_python(site: Site, python: str, arguments: Sequence[str], shown: str) -> None:
+def refuse_other_python(site: Site, words: Sequence[str], env: Mapping[str, str]) -> None:
+    """Refuse a command that is an interpreter of another environment than the one that was looked at.
+
+    Raises:
+        UsageError: ``other-python``.
+    """
+    program = shutil.which(words[0], path=env.get("PATH", os.defpath))
+    found = None if program is None else _interpreter(program, words, env)
+    if found is not None:
+        _refuse_other(site, found[0], found[2], "require", "so that what is applied there does not count for it")
+
+
+def _interpreter(program: str, words: Sequence[str], env: Mapping[str, str]) -> tuple[str, Sequence[str], str] | None:
+    """The Python that a command is, or that its first line names; its arguments, and what to call it."""
+    if _PYTHON.fullmatch(os.path.basename(program)):
+        return program, words[1:], words[0]
+    shebang = _shebang(program)
+    python = shutil.which(shebang[0], path=env.get("PATH", os.defpath)) if shebang else None
+    if python is None or not _PYTHON.fullmatch(os.path.basename(python)):
+        return None
+    return python, [*shebang[1:], program], f"{program} (by its first line)"
+
+
+def _refuse_isolated(arguments: Sequence[str], shown: str) -> None:
     letters = isolated(arguments)[0]
     for letter in "IES":
         if letter in letters:
@@ -94,6 +114,9 @@ def _check_python(site: Site, python: str, arguments: Sequence[str], shown: str)
                 hint=f"leave -{letter} out, or have the patches on disk: patchkit apply",
                 details={"option": f"-{letter}"},
             )
+
+
+def _refuse_other(site: Site, python: str, shown: str, verb: str, why: str) -> None:
     interpreter = site.interpreter
     if interpreter is None or _same(python, interpreter.executable):
         return
@@ -102,12 +125,11 @@ def _check_python(site: Site, python: str, arguments: Sequence[str], shown: str)
     except PatchkitError:
         asked = None
     if asked is None or (asked.prefix, asked.version) != (interpreter.prefix, interpreter.version):
+        own = "say `python`, which is the site's own here" if verb == "run" else f"say {interpreter.executable}"
         raise UsageError(
-            f"{shown} is not the site's interpreter, so that nothing would be patched in it; that one is "
-            f"{interpreter.executable}",
+            f"{shown} is not the site's interpreter, {why}; that one is {interpreter.executable}",
             code="other-python",
-            hint="say `python`, which is the site's own here; or name the other one: patchkit --python "
-            f"{python} run ...",
+            hint=f"{own}; or name the other one: patchkit --python {python} {verb} ...",
             details={"path": python, "expected": interpreter.executable},
         )
 

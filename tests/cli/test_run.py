@@ -175,6 +175,21 @@ def test_an_interpreter_of_another_environment_is_refused(env: Environment) -> N
     assert env("run", "--with", "alone", "--", str(again / SCRIPTS / "python"), "-c", TELL).returncode == 0
 
 
+def test_require_starts_no_interpreter_of_another_environment(env: Environment) -> None:
+    """That one would run without what was found applied."""
+    env("apply", "alone")
+    base = os.path.realpath(env.python)
+    script = env.work / "script"
+    script.write_text(f"#!{base}\nprint('started')\n")
+    script.chmod(0o755)
+    for command in ([base, "-c", "print('started')"], [str(script)]):
+        done = env("--json", "require", "alone", "--", *command, check=2)
+        error = json.loads(done.stdout)["error"]
+        assert (error["code"], error["expected"]) == ("other-python", str(env.python)), error
+    assert env("require", "alone", "--", str(env.python), "-c", TELL).stdout == "patched stock\n"
+    assert env("require", "alone", "--", "sh", "-c", "echo started").stdout == "started\n"
+
+
 @pytest.mark.parametrize("options", [["-I"], ["-E"], ["-S"], ["-sE"], ["-W", "ignore", "-I"], ["-Xutf8", "-uI"]])
 def test_an_interpreter_that_reads_no_environment_is_refused(env: Environment, options: list[str]) -> None:
     done = env("--json", "run", "--with", "alone", "--", "python", *options, "-c", TELL, check=2)

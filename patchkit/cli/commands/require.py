@@ -28,6 +28,10 @@ def run_require(arguments: Namespace) -> int:
     command: Sequence[str] = arguments.behind_dashes
     site = site_of(arguments)
     in_force(site, arguments.names, arguments.pid)
+    if command:
+        from patchkit.ops.launch import refuse_other_python
+
+        refuse_other_python(site, command, os.environ)
     output.json(ok=True, site=site_json(site), patches=list(dict.fromkeys(arguments.names)), command_line=list(command))
     return _become(command) if command else 0
 
