@@ -386,7 +386,7 @@ class _After:
 
 
 #: What is mended once it is imported, by :mod:`patchkit.runtime.readers`.
-_LATER = ("inspect", "linecache", "pkgutil")
+_LATER = ("importlib.abc", "inspect", "linecache", "pkg_resources", "pkgutil")
 
 
 def _mend(module: ModuleType) -> None:

@@ -1,12 +1,14 @@
-"""What the modules that read sources are told of patched ones: ``linecache``, ``inspect`` and ``pkgutil``.
+"""What the modules that read sources are told of patched ones: ``linecache``, ``inspect``, ``pkgutil``; and those that
+go by the type of a loader, ``pkg_resources`` and ``importlib.abc``.
 
 A part of the overlay (:mod:`patchkit.runtime.overlay`) that most processes never need: its copy in a bundle is loaded
-when one of the three has been imported. The same rules hold: the standard library, Python 3.8 and later.
+when one of them has been imported. The same rules hold: the standard library, Python 3.8 and later.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,8 +74,25 @@ def mend_pkgutil(
     pkgutil.iter_importer_modules.register(finders, iter_modules)
 
 
+def mend_pkg_resources(
+    pkg_resources: Any, by_name: Mapping[str, Entry], by_file: Mapping[str, Entry], finders: type[Finder]
+) -> None:
+    """What lies beside a patched module is found as beside any other."""
+    loaders = sys.modules["_patchkit_overlay"].Loader
+    pkg_resources.register_loader_type(loaders, pkg_resources.DefaultProvider)
+
+
+def mend_abc(abc: Any, by_name: Mapping[str, Entry], by_file: Mapping[str, Entry], finders: type[Finder]) -> None:
+    """Our loader is what the one of a source file is, but for its type."""
+    loaders = sys.modules["_patchkit_overlay"].Loader
+    abc.FileLoader.register(loaders)
+    abc.SourceLoader.register(loaders)
+
+
 MENDS: dict[str, Callable[..., None]] = {
+    "importlib.abc": mend_abc,
     "linecache": mend_linecache,
     "inspect": mend_inspect,
+    "pkg_resources": mend_pkg_resources,
     "pkgutil": mend_pkgutil,
 }

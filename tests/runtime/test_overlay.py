@@ -164,6 +164,25 @@ def test_whoever_reads_the_source_reads_what_runs(stage: Stage, python: str) -> 
 
 
 @pytest.mark.parametrize("python", every_python())
+def test_its_loader_is_one_of_a_source_file(stage: Stage, python: str) -> None:
+    stage.show(everything=EVERYTHING)
+    for first, then in (("importlib.abc", "awk"), ("awk", "importlib.abc")):
+        code = f"import {first}, {then}, json; abc = importlib.abc; kinds = [abc.InspectLoader, abc.ExecutionLoader, "
+        code += "abc.FileLoader, abc.SourceLoader]; print(json.dumps([isinstance(awk.__loader__, k) for k in kinds]))"
+        assert stage.python(code, python=python) == [True] * 4
+
+
+def test_pkg_resources_finds_what_lies_beside_a_patched_module(stage: Stage) -> None:
+    """It goes by the type of the loader; this stands in for it, with the same rule."""
+    stage.show(everything=EVERYTHING)
+    fake = "kinds = {}\n\n\nclass DefaultProvider:\n    pass\n\n\n"
+    fake += "def register_loader_type(loader, provider):\n    kinds[loader] = provider\n"
+    (stage.site / "pkg_resources.py").write_text(fake)
+    code = "import awk, json, pkg_resources as p; print(json.dumps(p.kinds[type(awk.__loader__)] is p.DefaultProvider))"
+    assert stage.python(code) is True
+
+
+@pytest.mark.parametrize("python", every_python())
 def test_an_uncaught_error_shows_the_patched_line(stage: Stage, python: str) -> None:
     """Up to 3.12 the interpreter prints it in C, from the file that the code names."""
     stage.show(everything=EVERYTHING)
