@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from patchkit.tuples import NamedTuple
 if TYPE_CHECKING:
     from typing import Literal
 
+    from patchkit.model.patch import Patch
     from patchkit.ops.homes import Homes
     from patchkit.ops.processes import Process
     from patchkit.state.ledger import FileEntry, PatchEntry
@@ -102,7 +103,6 @@ def applied(homes: Homes, names: Sequence[str] = ()) -> list[Applied]:
         SiteError: A ledger is damaged.
     """
     from patchkit.ops.change import ledger_patch
-    from patchkit.site.guard import version_matches
 
     found = []
     for workspace in homes.all():
@@ -112,19 +112,25 @@ def applied(homes: Homes, names: Sequence[str] = ()) -> list[Applied]:
             probes: tuple[Probe, ...] = ()
             problem = None
             try:
-                patch = ledger_patch(workspace, entry)
-                probes = tuple(
-                    Probe(edit.index, file, edit.scope or "", edit.text)
-                    for edit in patch.edits
-                    if edit.action == "probe" and (not edit.versions or version_matches(edit.versions, entry.version))
-                    for file in edit.files
-                )
+                probes = probes_of(ledger_patch(workspace, entry), entry.version)
             except PatchkitError as error:
                 problem = error.message.partition("\n")[0]
             since = when_applied(entry, workspace.ledger.files)
             about = (entry.name, entry.distribution, entry.version, entry.applied_at, since)
             found.append(Applied(*about, probes, problem, workspace.site.home))
     return found
+
+
+def probes_of(patch: Patch, version: str) -> tuple[Probe, ...]:
+    """The probes that a patch puts into this version of its target."""
+    from patchkit.site.guard import version_matches
+
+    return tuple(
+        Probe(edit.index, file, edit.scope or "", edit.text)
+        for edit in patch.edits
+        if edit.action == "probe" and (not edit.versions or version_matches(edit.versions, version))
+        for file in edit.files
+    )
 
 
 def when_applied(entry: PatchEntry, files: Mapping[str, FileEntry]) -> float | None:
@@ -210,10 +216,11 @@ def _belongs(record: Record, process: Process) -> bool:
     return record.ticks == process.ticks
 
 
-def set_apart(evidence: Evidence, patches: Sequence[Applied]) -> Evidence:
+def set_apart(evidence: Evidence, patches: Sequence[Applied], home: str | None = None) -> Evidence:
     """The evidence without the records of other environments: their module is here, and is not the site's file.
 
-    Of another host's file, or one that is not to be seen from here, that cannot be told: its records count.
+    Of another host's file, or one that is not to be seen from here, that cannot be told: its records count. Patches in
+    memory, which no ledger has, are looked for in ``home``.
     """
     here = os.uname().nodename if hasattr(os, "uname") else ""
     sites = {patch.name: patch.site for patch in patches if patch.site}
@@ -221,7 +228,7 @@ def set_apart(evidence: Evidence, patches: Sequence[Applied]) -> Evidence:
     own: list[Record] = []
     foreign: list[Record] = []
     for record in evidence.records:
-        site = sites.get(record.patch)
+        site = sites.get(record.patch, home)
         seen_here = record.host == here or record.path.startswith("/proc/")
         if site is None or not seen_here or not os.path.isabs(record.path):
             own.append(record)
@@ -258,8 +265,17 @@ def _seen(process: Process, recorded: bool, doubt: str | None, patches: Sequence
     return Seen(process, "known", before, "no probe was loaded")
 
 
-def judge(patches: Sequence[Applied], evidence: Evidence, names: Sequence[str] = ()) -> list[Verdict]:
-    """The verdict on each applied patch, on each further name, and on what else the records tell of."""
+def judge(
+    patches: Sequence[Applied],
+    evidence: Evidence,
+    names: Sequence[str] = (),
+    declared: Callable[[str], tuple[Probe, ...] | None] = lambda name: None,
+) -> list[Verdict]:
+    """The verdict on each applied patch, on each further name, and on what else the records tell of.
+
+    ``declared`` gives the probes of a patch that no ledger has, by its file: one in memory, whose records tell only of
+    those that were loaded.
+    """
     unknown = [seen for seen in evidence.seen or () if seen.state == "unknown"]
     found = [_verdict(patch, evidence, unknown) for patch in patches]
     known = {patch.name for patch in patches}
@@ -268,13 +284,19 @@ def judge(patches: Sequence[Applied], evidence: Evidence, names: Sequence[str] =
         if name in known:
             continue
         probes = dict.fromkeys(Probe(r.edit, r.file, r.function, r.text) for r in evidence.records if r.patch == name)
+        more = declared(name) if probes else None
+        probes.update(dict.fromkeys(more or ()))
         patch = Applied(name, None, None, None, None, tuple(probes), None, "")
         counts = name in names or not patches
         if probes:
             told = _verdict(patch, evidence, unknown)._replace(counts=counts)
-            found.append(told._replace(reason="; ".join(filter(None, ("not in this site's ledger", told.reason)))))
+            about = "not in this site's ledger" + (
+                "" if more else ", and what else it has is not known without its file"
+            )
+            found.append(told._replace(reason="; ".join(filter(None, (about, told.reason)))))
         else:
-            found.append(Verdict(patch, "not-applied", "neither in this site's ledger nor in any record", (), counts))
+            reasons = ["neither in this site's ledger nor in any record of it", *_of_others(name, evidence)]
+            found.append(Verdict(patch, "not-applied", "; ".join(reasons), (), counts))
     return found
 
 
@@ -311,12 +333,18 @@ def _verdict(patch: Applied, evidence: Evidence, unknown: Sequence[Seen]) -> Ver
         reasons.append("no process loaded the patched module" + late_text)
     if state_of == "loaded":
         reasons.append("the patched module was loaded" + ("" if unknown else ", and the function was not called"))
-    others = [record for record in evidence.foreign if record.patch == patch.name]
-    if others:
-        number = len({(record.pid, record.ticks) for record in others})
-        processes = f"{number} process{'es' if number > 1 else ''}"
-        reasons.append(f"{processes} loaded another environment's module, {others[0].path}, which does not count here")
+    reasons += _of_others(patch.name, evidence)
     return Verdict(patch, state_of, "; ".join(reasons) or None, tuple(probes))
+
+
+def _of_others(name: str, evidence: Evidence) -> list[str]:
+    found = [record for record in evidence.foreign if record.patch == name]
+    number = len({(record.pid, record.ticks) for record in found})
+    processes = f"{number} process{'es' if number > 1 else ''}"
+    what = (
+        f"{processes} loaded another environment's module, {found[0].path}, which does not count here" if found else ""
+    )
+    return [what] if found else []
 
 
 def all_ran(verdicts: Sequence[Verdict]) -> bool:

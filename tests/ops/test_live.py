@@ -137,6 +137,10 @@ def test_names_and_what_no_ledger_has(tmp_path: Path) -> None:
     assert judge([], evidence)[0].counts  # nothing is applied: what ran in memory is what there is to judge
     (asked,) = judge([], evidence, ["memory"])
     assert (asked.state, asked.counts, all_ran([asked])) == ("ran", True, True)
+    assert "what else it has is not known" in str(asked.reason)
+    probes = {"memory": (Probe(1, "a.py", "f", "seen"), Probe(2, "b.py", "g", "seen too"))}
+    (asked,) = judge([], evidence, ["memory"], probes.get)  # its file names one more, which no process loaded
+    assert (asked.state, [probe.state for probe in asked.probes]) == ("partly", ["ran", "not-loaded"])
     (missing,) = judge([], evidence, ["nope"])
     assert (missing.state, all_ran([missing])) == ("not-applied", False)
 
@@ -261,6 +265,11 @@ def test_another_environments_module_is_no_evidence(tmp_path: Path) -> None:
         assert verdict.state == state, path
         assert (verdict.reason is None) == (state == "ran")
         assert state == "ran" or str(path) in str(verdict.reason)
+    # A patch in memory, which no ledger has:
+    memory = set_apart(of_folder(str(tmp_path / "2")), [], str(tmp_path / "own"))
+    (verdict,) = judge([], memory, ["p"])
+    assert (verdict.state, str(tmp_path / "other" / "a.py") in str(verdict.reason)) == ("not-applied", True)
+    assert judge([], set_apart(of_folder(str(tmp_path / "0")), [], str(tmp_path / "own")))[0].state == "ran"
     # A process whose root is another directory, seen through that:
     folder = write(tmp_path / "root", record(path="/other/a.py", host=here))
     own = process(folder=str(folder), root=f"{tmp_path}")

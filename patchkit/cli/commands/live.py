@@ -6,13 +6,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from patchkit.cli.context import same_site, site_json, site_of, told
+from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
-from patchkit.errors import UsageError
+from patchkit.errors import PatchkitError, UsageError
 
 if TYPE_CHECKING:
-    from patchkit.ops.live import Applied, Evidence, Seen, Verdict
+    from collections.abc import Callable
+
+    from patchkit.ops.live import Applied, Evidence, Probe, Seen, Verdict
     from patchkit.ops.records import Record
+    from patchkit.site.environment import Site
 
 _STYLES = {"ran": "green", "unknown": "yellow", "no-probe": "yellow"}
 #: Processes that are printed for one probe; --json has them all.
@@ -48,7 +51,7 @@ def run_live(arguments: Namespace) -> int:
     site = site_of(arguments)
     mend_all(site, note)
     patches = steady(site, lambda: applied(Homes(site), arguments.names), wait=GLANCE_SECONDS, notice=note)
-    verdicts, evidence = _look(arguments, patches, output)
+    verdicts, evidence = _look(arguments, site, patches, output)
     ran = all_ran(verdicts)
     for problem in evidence.problems:
         output.note(f"not read: {problem}")
@@ -66,13 +69,35 @@ def run_live(arguments: Namespace) -> int:
     return 0 if ran else 1
 
 
-def _look(arguments: Namespace, patches: Sequence[Applied], output: Output) -> tuple[list[Verdict], Evidence]:
+def _by_file(arguments: Namespace, site: Site) -> Callable[[str], tuple[Probe, ...] | None]:
+    """The probes of a patch by its file and the version that the site has; None where one of them is not there."""
+    from functools import cache
+
+    from patchkit.ops.live import probes_of
+
+    @cache
+    def look(name: str) -> tuple[Probe, ...] | None:
+        try:
+            catalog = catalog_of(arguments)
+            patch = None if catalog.find(name) is None else catalog.load(name)
+            target = None if patch is None else site.find(patch.target.name)
+        except PatchkitError:
+            return None
+        return None if patch is None or target is None else probes_of(patch, target.version)
+
+    return look
+
+
+def _look(
+    arguments: Namespace, site: Site, patches: Sequence[Applied], output: Output
+) -> tuple[list[Verdict], Evidence]:
     """The verdicts; with ``--wait``, those of the moment at which all ran, the time is over, or the process is."""
     import time
 
     from patchkit.ops.live import all_ran, judge, of_folder, of_processes, set_apart
     from patchkit.ops.processes import tree_of
 
+    declared = _by_file(arguments, site)
     began = time.monotonic()
     last: tuple[list[Verdict], Evidence] | None = None
     shown = 2.0
@@ -92,8 +117,8 @@ def _look(arguments: Namespace, patches: Sequence[Applied], output: Output) -> t
             if not (wait and error.code == "no-probes-folder"):
                 raise
         else:
-            evidence = set_apart(evidence, patches)
-            last = judge(patches, evidence, arguments.names), evidence
+            evidence = set_apart(evidence, patches, site.home)
+            last = judge(patches, evidence, arguments.names, declared), evidence
             if not wait or all_ran(last[0]):
                 output.clear_status()
                 return last
