@@ -96,18 +96,20 @@ def make_bundle(view: View) -> str:
     """
     files = bundle_files(view)
     name = digest(b"\0".join(f"{path}:{digest(data)}".encode() for path, data in sorted(files.items())))[:20]
-    problem: OSError | None = None
+    problems: list[tuple[str, str]] = []
     for parent in (_in_cache, _in_temporary):
+        folder = ""
         try:
-            return _ensure(_nameable(parent()), name, files)
+            folder = parent()
+            return _ensure(_nameable(folder), name, files)
         except OSError as error:
-            problem = problem or error
-    assert problem is not None
+            problems.append((str(error.filename or folder), error.strerror or str(error)))
+    path, why = problems[0]
     raise SiteError(
-        f"the patched modules cannot be written anywhere: {problem.filename}: {problem.strerror}",
+        f"the patched modules cannot be written anywhere: {path}: {why}",
         code="no-bundle",
         hint="name a folder of yours with $PATCHKIT_CACHE",
-        details={"path": str(problem.filename)},
+        details={"path": path},
     )
 
 

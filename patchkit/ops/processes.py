@@ -100,7 +100,8 @@ def _look(proc: str, pid: int, parent: int, ticks: int, comm: str, boot: float) 
     executable = _link(proc, pid, "exe")
     python: bool | None = None
     if executable:
-        python = "python" in os.path.basename(executable).lower() or "libpython" in _text(proc, str(pid), "maps")
+        name = os.path.basename(executable).lower()
+        python = "python" in name or "pypy" in name or _embeds(_text(proc, str(pid), "maps"))
     status: dict[str, list[str]] = {}
     for line in _text(proc, str(pid), "status").splitlines():
         name, _, words = line.partition(":")
@@ -111,6 +112,11 @@ def _look(proc: str, pid: int, parent: int, ticks: int, comm: str, boot: float) 
         lossy = _unwritable(folder, status)
     about = (executable, comm, folder, readable, python, root, lossy)
     return Process(pid, parent, frozenset(pids), ticks, started, *about)
+
+
+def _embeds(maps: str) -> bool:
+    """Whether a program of another name has Python in it, or its modules, by the files that it has in its memory."""
+    return any(mark in maps for mark in ("libpython", "libpypy", "/lib-dynload/", "/site-packages/", "/dist-packages/"))
 
 
 def _unwritable(folder: str, status: Mapping[str, list[str]]) -> str | None:

@@ -138,6 +138,21 @@ def test_a_folder_that_pythonpath_cannot_name_is_not_taken(stage: Stage, monkeyp
     assert (raised.value.code, "PYTHONPATH" in raised.value.message) == ("no-bundle", True)
 
 
+def test_a_full_disk_is_named_with_its_folder(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system gives no name with an error of a write."""
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    view = stage.plan(alone=ALONE)
+    monkeypatch.setattr(bundles, "_create", full)
+    monkeypatch.setenv("PATCHKIT_CACHE", str(stage.root / "full"))
+    with pytest.raises(SiteError) as raised:
+        make_bundle(view)
+    assert f"{stage.root / 'full' / 'run'}: No space left on device" in raised.value.message
+    assert raised.value.details["path"] == str(stage.root / "full" / "run")
+
+
 def test_without_a_cache_it_lies_in_a_folder_of_the_users_own(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = stage.root / "blocked"
     blocked.write_text("a file")

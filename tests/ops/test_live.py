@@ -317,6 +317,24 @@ def test_the_tree_of_a_process(tmp_path: Path) -> None:
     assert (found[0].readable, tree_of(20, str(tmp_path))[0].readable) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("executable", "maps", "python"),
+    [
+        ("/opt/py/bin/python3.11", "", True),
+        ("/opt/pypy/bin/pypy3", "", True),
+        ("/usr/bin/server", "7f00-7f01 r-xp 0 0 1 /usr/lib/libpython3.11.so.1.0\n", True),
+        ("/usr/bin/server", "7f00-7f01 r-xp 0 0 1 /usr/lib/python3.11/lib-dynload/_json.so\n", True),
+        ("/usr/bin/bash", "7f00-7f01 r-xp 0 0 1 /usr/lib/libc.so.6\n", False),
+    ],
+)
+def test_which_processes_run_python(tmp_path: Path, executable: str, maps: str, python: bool) -> None:
+    (tmp_path / "stat").write_text("btime 1000\n")
+    fake(tmp_path, 10, 1, environ=b"", maps=maps.encode())
+    (tmp_path / "10" / "exe").unlink()
+    (tmp_path / "10" / "exe").symlink_to(executable)
+    assert tree_of(10, str(tmp_path))[0].python is python
+
+
 def test_no_such_process_and_no_such_system(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         tree_of(10, str(tmp_path))
