@@ -70,7 +70,7 @@ def test_a_job_with_many_processes(
     named = ["--patches", str(tmp_path / "patches")]
     assert run(site, *named, "apply", "seen").status == 0
     (tmp_path / "job.py").write_text(textwrap.dedent(JOB))
-    environment = {**os.environ, "PYTHONPATH": str(site), "PATCHKIT_PROBES": "probes", "RANK": "2"}
+    environment = {**os.environ, "PYTHONPATH": str(site), "PATCHKIT_PROBES": str(tmp_path / "probes"), "RANK": "2"}
     job = subprocess.Popen(
         [sys.executable, "job.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
