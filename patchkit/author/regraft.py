@@ -15,7 +15,7 @@ from patchkit.author.merging import Labels, conflict_lines, merge_lines
 from patchkit.author.original import Originals
 from patchkit.author.reimport import Rewritten, Tree, undo
 from patchkit.author.target import opened_for
-from patchkit.author.transplant import Taken, lay, replaced, rewritten, take, tree_of
+from patchkit.author.transplant import Taken, executable_like, lay, recover, replaced, rewritten, take, tree_of
 from patchkit.author.transplanted import ENGINE, Manifest, base_of, engine_files, read_manifest
 from patchkit.edit.parse import PARSE_ERRORS, Parse
 from patchkit.edit.source import Source
@@ -70,11 +70,14 @@ class Outcome(NamedTuple):
 
 
 class Updated(NamedTuple):
-    """A copy of another release. ``done`` is false where nothing was to be done, or nothing was written."""
+    """A copy of another release. ``moved`` are the site's files that are not what the copy was made of; ``done`` is
+    false where nothing was to be done, or nothing was written.
+    """
 
     before: Manifest
     after: Manifest
     outcomes: list[Outcome]
+    moved: list[str]
     left: Sequence[tuple[str, str]]
     notes: list[str]
     done: bool
@@ -87,6 +90,7 @@ def edits_in(site: Site, folder: str, *, notice: Callable[[str], None], progress
         UsageError: ``not-a-transplant``.
         SiteError: ``corrupt``, ``unreadable``.
     """
+    recover(folder, notice)
     manifest = read_manifest(folder)
     notes: list[str] = []
     edits = _edits(folder, manifest, Grammar(site).parse, notes)
@@ -139,7 +143,10 @@ def _undone(path: str, current: bytes, made: Rewritten, tree: Tree, parse: Parse
         return current
     source = Source(current, path=path)
     try:
-        return source.render(undo(source, parse(source.text), made, tree))[0]
+        found: list[str] = []
+        after = source.render(undo(source, parse(source.text), made, tree, found))[0]
+        notes += [f"{path}: {note}" for note in found]
+        return after
     except (*PARSE_ERRORS, PlanError):
         notes.append(f"{path}: does not parse: its imports are shown as the copy's")
         return current
@@ -210,7 +217,8 @@ def update(
         PlanError: ``conflicts``: marks of an earlier update are still in its files.
         SiteError: A file cannot be read; the folder cannot be written.
     """
-    folder = os.path.abspath(folder)
+    recover(folder, notice)
+    folder = os.path.realpath(folder)  # a link stays one
     manifest = read_manifest(folder)
     _refuse_marks(folder, manifest)
     taken = take(site, manifest.module, pristine=manifest.bytes == "pristine", notice=notice, progress=progress)
@@ -223,11 +231,9 @@ def update(
         )
     held, outcomes = _merged(folder, manifest, taken)
     notes: list[str] = []
-    done = any(outcome.state not in ("unchanged", "kept") for outcome in outcomes) or (
-        taken.found.distribution.version != manifest.version
-    )
-    if dry_run or not done:
-        return Updated(manifest, manifest, outcomes, taken.found.left, notes, False)
+    moved = _moved(manifest, taken)
+    if dry_run or not (moved or taken.found.distribution.version != manifest.version):
+        return Updated(manifest, manifest, outcomes, moved, taken.found.left, notes, False)
     with replaced(folder) as target:
         gone = {file.path for file in manifest.files} | set(engine_files(manifest)) | {MANIFEST}
         _copy_rest(folder, target, gone)
@@ -237,7 +243,8 @@ def update(
             os.makedirs(os.path.dirname(absolute), exist_ok=True)
             with open(absolute, "wb") as file:
                 file.write(data)
-    return Updated(manifest, after, outcomes, taken.found.left, notes, True)
+            executable_like(os.path.join(folder, *path.split("/")), absolute)
+    return Updated(manifest, after, outcomes, moved, taken.found.left, notes, True)
 
 
 def _refuse_marks(folder: str, manifest: Manifest) -> None:
@@ -306,6 +313,8 @@ def _one(
         return ours, Outcome(path, "kept")
     if ours is None or theirs is None:  # removed on one side, edited on the other: nothing of it is lost
         return (theirs if ours is None else ours), Outcome(path, "conflict")
+    if any(b"\0" in data[:8192] for data in (base or b"", ours, theirs)):  # no lines, and no place for marks
+        return ours, Outcome(path, "conflict")
     data, conflicts = merge_lines(base or b"", ours, theirs, labels)
     return data, Outcome(path, "conflict" if conflicts else "merged", conflict_lines(data) if conflicts else ())
 
@@ -357,6 +366,7 @@ def to_patch(
     from patchkit.author.save import check_free
 
     check_free(name, path, overwrite=overwrite or dry_run)
+    recover(folder, notice)
     manifest = read_manifest(folder)
     _refuse_marks(folder, manifest)
     taken = take(site, manifest.module, pristine=manifest.bytes == "pristine", notice=notice, progress=progress)

@@ -82,16 +82,33 @@ def rewrite(source: Source, parsed: ast.Module, module: str, package: bool, tree
         if new != old:
             done.splices.append(Splice(start, end, new))
     if chains:
-        done.splices.extend(_chains(source, parsed, tree.root, tree.copy, done.notes))
-    for part in ast.walk(parsed):
-        text = part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
-        if "." in text and _below(text, tree.root) and all(name.isidentifier() for name in text.split(".")):
-            done.notes.append(f"line {part.lineno} names {text} in a string, which stays")  # type: ignore[attr-defined]
+        done.splices.extend(_chains(source, parsed, tree.root, tree.copy, done.notes, tree.left))
+    elif "." not in tree.root:
+        done.notes.extend(_through_copy(parsed, tree))
+    done.notes.extend(in_strings(parsed, tree.root))
     done.splices.sort()
     return done
 
 
-def undo(source: Source, parsed: ast.Module, made: Rewritten, tree: Tree) -> list[Splice]:
+def in_strings(parsed: ast.Module, top: str) -> Iterator[str]:
+    """Dotted names of modules below ``top`` that are whole strings, in words: nobody can say what they are for."""
+    for part in ast.walk(parsed):
+        text = part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
+        if "." in text and _below(text, top) and all(name.isidentifier() for name in text.split(".")):
+            yield f"line {part.lineno} names {text} in a string, which stays"  # type: ignore[attr-defined]
+
+
+def _through_copy(parsed: ast.Module, tree: Tree) -> Iterator[str]:
+    """Where a compiled module is used as an attribute of the package, which the copy has not."""
+    for node in ast.walk(parsed):
+        name = _dotted(node) if isinstance(node, ast.Attribute) else None
+        if name in tree.left:
+            yield f"line {node.lineno} uses {name}, which is compiled and not in the copy: import it by `from`"  # type: ignore[attr-defined]
+
+
+def undo(
+    source: Source, parsed: ast.Module, made: Rewritten, tree: Tree, notes: list[str] | None = None
+) -> list[Splice]:
     """What leads from a file of the copy, as it was edited since, to one of the tree.
 
     A statement that is as it was made becomes what it was made of; others that name modules of the copy, by their
@@ -102,6 +119,7 @@ def undo(source: Source, parsed: ast.Module, made: Rewritten, tree: Tree) -> lis
         parsed: Its tree.
         made: What was done when it was copied.
         tree: What was copied.
+        notes: Filled with what names the copy and stays.
     """
     waiting: dict[str, deque[str]] = {}
     for old, new in made.pairs:
@@ -132,7 +150,9 @@ def undo(source: Source, parsed: ast.Module, made: Rewritten, tree: Tree) -> lis
         if new != text:
             splices.append(Splice(start, done, new))
     if chains:
-        splices += _chains(source, parsed, tree.copy, tree.root, [])
+        splices += _chains(source, parsed, tree.copy, tree.root, notes if notes is not None else [])
+    if notes is not None:
+        notes.extend(in_strings(parsed, tree.copy))
     return sorted(splices)
 
 
@@ -195,7 +215,9 @@ def _headed(text: str, node: ast.ImportFrom, target: str) -> str:
     dots = "".join(rf"\.{_GAP}" for _ in range(node.level))
     name = rf"{_GAP}\.{_GAP}".join(map(re.escape, (node.module or "").split("."))) if node.module else ""
     found = re.match(rf"from(?P<gap>{_GAP}){dots}{name}(?P<end>{_GAP})import\b", text)
-    assert found is not None, text
+    if found is None:  # written with other letters than it means: Python reads NFKC
+        names = ", ".join(_named(alias.name, alias.asname) for alias in node.names)
+        return f"from {target} import {names}"
     end = found["end"] if found["end"].strip(" \t\f") or len(found["end"]) > 0 else " "
     return f"from{found['gap'] or ' '}{target}{end}import{text[found.end() :]}"
 
@@ -238,13 +260,24 @@ def _named(name: str, asname: str | None) -> str:
     return name if asname is None else f"{name} as {asname}"
 
 
-def _chains(source: Source, parsed: ast.Module, old: str, new: str, notes: list[str]) -> Iterator[Splice]:
-    """Dotted names in expressions that begin with ``old``; within f-strings they are left to a person."""
+def _chains(
+    source: Source, parsed: ast.Module, old: str, new: str, notes: list[str], left: frozenset[str] = frozenset()
+) -> Iterator[Splice]:
+    """Dotted names in expressions that begin with ``old``; within f-strings they are left to a person.
+
+    Those of the modules ``left`` stay.
+    """
     hidden = {
         id(part) for node in ast.walk(parsed) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
     }  # their positions are wrong before Python 3.12
+    stays = {
+        id(part)
+        for node in ast.walk(parsed)
+        if left and isinstance(node, ast.Attribute) and _dotted(node) in left
+        for part in ast.walk(node)
+    }
     for node in ast.walk(parsed):
-        if isinstance(node, ast.Attribute | ast.Name) and _dotted(node) == old:
+        if isinstance(node, ast.Attribute | ast.Name) and _dotted(node) == old and id(node) not in stays:
             if id(node) in hidden:
                 notes.append(f"line {node.lineno} uses {old} within an f-string, which stays")
             else:

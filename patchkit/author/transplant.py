@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import keyword
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from patchkit.author.original import Originals
@@ -105,6 +106,7 @@ def transplant(
         SiteError: A file cannot be read, or its original cannot be had; the folder cannot be written.
     """
     folder = os.path.abspath(folder)
+    recover(folder, notice)
     name = name or os.path.basename(folder)
     _check_name(name, folder, module)
     if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
@@ -202,6 +204,12 @@ def _package(site: Site, module: str, base: str) -> Found:
     files: list[tuple[str, str]] = []
     left: list[tuple[str, str]] = []
     for directory, folders, names in os.walk(top):
+        for name in sorted(folders):
+            source = os.path.relpath(os.path.join(directory, name), base).replace(os.sep, "/")
+            if os.path.islink(os.path.join(directory, name)):
+                left.append((source, "is a link to a folder"))
+            elif name.startswith("."):
+                left.append((source, "is a hidden folder"))
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
         for name in sorted(names):
             absolute = os.path.join(directory, name)
@@ -209,8 +217,12 @@ def _package(site: Site, module: str, base: str) -> Found:
             source = os.path.relpath(absolute, base).replace(os.sep, "/")
             if name.endswith(_COMPILED):
                 left.append((source, "is compiled: the copy uses the stock one"))
-            elif os.path.isfile(absolute) and not name.endswith((".pyc", ".pyo")):
+            elif name.endswith((".pyc", ".pyo")):
+                left.append((source, "is bytecode without a source"))
+            elif os.path.isfile(absolute):
                 files.append((path, source))
+            else:
+                left.append((source, "is no file that can be read"))
     first = [source for _, source in files if source.endswith("/__init__.py")] or [source for _, source in files]
     if not first:
         raise GuardError(
@@ -359,11 +371,10 @@ def lay(
         _put(target, f"{ENGINE}/base/{path}.orig", taken.data[path])
         if held is None or path in held:
             _put(target, path, made if held is None else held[path])
-    activate = (
-        ACTIVATE
-        if not any(path in (f"{ACTIVATE}.py", f"{ACTIVATE}/__init__.py") for path, _ in found.files)
-        else (f"{ACTIVATE}_transplant")
-    )
+            executable_like(os.path.join(found.base, *source.split("/")), os.path.join(target, *path.split("/")))
+    taken_name = any(path in (f"{ACTIVATE}.py", f"{ACTIVATE}/__init__.py") for path, _ in found.files)
+    taken_name = taken_name or re.search(rb"\bactivate\b", taken.data.get("__init__.py", b"")) is not None
+    activate = f"{ACTIVATE}_transplant" if taken_name else ACTIVATE
     for path, _ in found.files:
         if path == MANIFEST or path.startswith(f"{ENGINE}/"):
             raise UsageError(f"{found.name} has a {path} of its own, which a copy needs for itself", hint="copy a part")
@@ -389,9 +400,46 @@ def lay(
 
 def _put(target: str, path: str, data: bytes) -> None:
     absolute = os.path.join(target, *path.split("/"))
-    os.makedirs(os.path.dirname(absolute), exist_ok=True)
+    above = os.path.dirname(absolute)
+    os.makedirs(above, exist_ok=True)
+    if os.path.relpath(os.path.realpath(above), os.path.realpath(target)) != os.path.relpath(above, target):
+        raise SiteError(
+            f"{path}: lies behind a link that leads out of the copy",
+            code="unwritable",
+            hint="put a folder in the place of the link",
+            details={"path": path},
+        )
     with open(absolute, "wb") as file:
         file.write(data)
+
+
+def executable_like(source: str, absolute: str) -> None:
+    """Let a file be executable for those who may execute ``source``, where there is one."""
+    with suppress(OSError):
+        bits = os.stat(source).st_mode & 0o111
+        mode = os.stat(absolute).st_mode
+        os.chmod(absolute, mode & ~0o111 | bits & mode >> 2)  # for those who may read it
+
+
+def recover(folder: str, notice: Callable[[str], None]) -> None:
+    """Put back a copy that an interrupted command had moved aside, to put another in its place.
+
+    Args:
+        folder: The copy's folder; nothing is done where there is something.
+        notice: Told of it.
+    """
+    folder = os.path.abspath(folder)
+    if os.path.lexists(folder):
+        return
+    above, name = os.path.split(folder)
+    with suppress(OSError):
+        for work in os.listdir(above):
+            old = os.path.join(above, work, "old")
+            if work.startswith(f".{name}-") and os.path.isfile(os.path.join(old, MANIFEST)):
+                os.rename(old, folder)
+                shutil.rmtree(os.path.join(above, work), ignore_errors=True)
+                notice(f"{folder}: an update that was interrupted has been taken back")
+                return
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import shlex
 from typing import Any
 
 from patchkit.errors import SiteError, UsageError
-from patchkit.runtime import entries, leftovers, planted, probe, rebind
+from patchkit.runtime import entries, leftovers, pairing, planted, probe, rebind, registered
 from patchkit.runtime import transplant as engine
 from patchkit.runtime.ledger import read_regular
 from patchkit.runtime.transplant import MANIFEST, SCHEMA
@@ -130,9 +130,12 @@ def engine_files(manifest: Manifest) -> dict[str, bytes]:
         '    """Put the copy in force in this process; once."""\n'
         "    return _activate(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))\n",
     }
-    for module in (entries, leftovers, probe, rebind, engine):
+    for module in (entries, leftovers, pairing, probe, rebind, registered, engine):
         text = _source(module.__file__).replace("from patchkit.runtime.", "from .")
         found[f"{ENGINE}/{module.__name__.rpartition('.')[2]}.py"] = made + text
+    # Whatever is ignored or normalised elsewhere: what the copy was made of is committed byte for byte.
+    found[f"{ENGINE}/base/.gitignore"] = "!*\n"
+    found[f"{ENGINE}/base/.gitattributes"] = "* -text\n"
     found[f"{ENGINE}/startup/sitecustomize.py"] = made + _source(planted.__file__)
     return {path: text.encode("utf-8") for path, text in found.items()}
 

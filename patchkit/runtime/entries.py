@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_FRAMES = frozenset(("_getframe", "_getframemodulename", "currentframe"))
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # inspect.CO_*; inspect costs ten modules
 
 
@@ -168,10 +169,14 @@ class Entry:
 
 
 def is_entry(function: Any) -> bool:
-    """Whether a module's object can be wrapped: a function, or what a decorator made of one; no class."""
-    if isinstance(function, types.FunctionType):
-        return not function.__code__.co_flags & _ASYNC_GENERATOR
-    return not isinstance(function, type) and callable(function) and _has_wrapped(function)
+    """Whether a module's object can be wrapped: a function, or what a decorator made of one; no class.
+
+    Nor a function that looks at its caller's frame: it would find the wrapper's.
+    """
+    if issubclass(type(function), types.FunctionType):
+        code = function.__code__
+        return not code.co_flags & _ASYNC_GENERATOR and not _FRAMES.intersection(code.co_names)
+    return not issubclass(type(function), type) and callable(function) and _has_wrapped(function)
 
 
 def _has_wrapped(function: Any) -> bool:
@@ -189,7 +194,7 @@ def wrap(function: Any, probe: Probe) -> Any:
 
 
 def _wrapped(function: Any, probe: Probe) -> Any:
-    if not isinstance(function, types.FunctionType):
+    if not issubclass(type(function), types.FunctionType):
         return Entry(function, probe)
     fire: Callable[[], None] = probe.fire
     flags = function.__code__.co_flags

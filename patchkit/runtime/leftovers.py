@@ -10,7 +10,7 @@ import sys
 import types
 import weakref
 
-from patchkit.runtime.rebind import CACHE, class_space, is_module_space, keeps, referrers, space_of
+from patchkit.runtime.rebind import CACHE, class_name, class_space, is_a, is_module_space, keeps, referrers, space_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _first(rebinder: Rebinder, names: list[str], instances: dict[int, int]) -> I
     olds, own = rebinder.olds, rebinder.own
     places = {id(old): index for index, old in enumerate(olds)}
     for holder in referrers(olds):
-        if id(holder) in own or isinstance(holder, _HIDDEN) or holder is places:
+        if id(holder) in own or is_a(holder, _HIDDEN) or holder is places:
             continue
         if rebinder.is_old(holder):
             index = places.get(id(type(holder)))
@@ -92,7 +92,7 @@ def _first(rebinder: Rebinder, names: list[str], instances: dict[int, int]) -> I
             yield _Trail(names[index], [olds[index], holder])
     for index, old in enumerate(olds):
         for reference in weakref.getweakrefs(old):
-            if isinstance(old, types.FunctionType) or isinstance(reference, weakref.KeyedRef):
+            if is_a(old, types.FunctionType) or is_a(reference, weakref.KeyedRef):
                 yield _Trail(names[index], [old, reference], weak=True)
 
 
@@ -109,7 +109,7 @@ def _followed(trails: list[_Trail], rebinder: Rebinder) -> list[_Trail]:
         above: dict[int, Any] = {}
         inner: set[int] = set()
         for holder in referrers(ends):
-            if id(holder) in ours or isinstance(holder, (types.FrameType, _Trail)):
+            if id(holder) in ours or is_a(holder, (types.FrameType, _Trail)):
                 continue
             owned = id(holder) in own or id(holder) in rebinder.table
             for one in gc.get_referents(holder):
@@ -135,9 +135,9 @@ def _matters(trail: _Trail, rebinder: Rebinder) -> bool:
         in_typing = _remembers(trail.chain[-2], last) and last.__wrapped__.__module__ == "typing"
         inner = trail.inner and not _ends(trail)
         return not (in_typing or inner or any(map(rebinder.is_old, trail.chain[2:])))
-    if isinstance(holder, dict):
+    if holder is not None and is_a(holder, dict):
         return any(value is reference for value in list(dict.values(holder)))
-    return isinstance(holder, (list, tuple, types.CellType)) or (holder is not None and bool(space_of(holder)))
+    return is_a(holder, (list, tuple, types.CellType)) or (holder is not None and bool(space_of(holder)))
 
 
 def _remembers(held: Any, holder: Any) -> bool:
@@ -153,35 +153,35 @@ def _ends(trail: _Trail) -> bool:
 
 def _named(holder: Any) -> bool:
     """Whether it says by itself where it is."""
-    if isinstance(holder, dict):
+    if is_a(holder, dict):
         return is_module_space(holder)
-    return isinstance(holder, type) or (isinstance(holder, types.FunctionType) and "<" not in holder.__qualname__)
+    return is_a(holder, type) or (is_a(holder, types.FunctionType) and "<" not in holder.__qualname__)
 
 
 def _step(held: Any, holder: Any, above: Any) -> tuple[str, bool]:
     """How ``holder`` holds ``held``, in words, and whether that tells of what is ``above`` as well."""
-    if isinstance(holder, dict):
+    if is_a(holder, dict):
         key = next((key for key, value in list(dict.items(holder)) if value is held), None)
         if key is None and any(one is held for one in list(dict.keys(holder))):
             return "a key of a dict", False
         if is_module_space(holder):
             return f"global {key} of module {holder['__name__']}", False
-        if above is not None and (space_of(above) is holder or (isinstance(above, type) and _is_space(above, holder))):
+        if above is not None and (space_of(above) is holder or (is_a(above, type) and _is_space(above, holder))):
             if key == "__wrapped__" and keeps(above):
                 return _called(above), True
             return f"attribute {key} of {_called(above)}", True
         return f"a dict at {_shown(key)}", False
-    if isinstance(holder, (list, tuple)):
+    if is_a(holder, (list, tuple)):
         index = next((index for index, value in enumerate(holder) if value is held), "?")
         fields = getattr(type(holder), "_fields", None)
-        if fields and isinstance(index, int):
+        if fields and is_a(index, int):
             return f"field {fields[index]} of {_called(holder)}", False
         return f"a {type(holder).__name__} at {index}", False
-    if isinstance(holder, weakref.ref) and not isinstance(held, weakref.ref):
+    if is_a(holder, weakref.ref) and not is_a(held, weakref.ref):
         return "a weak reference", False
-    if isinstance(holder, types.MethodType):
+    if is_a(holder, types.MethodType):
         return f"a bound method of {_called(holder.__self__)}", False
-    if isinstance(holder, types.CellType):
+    if is_a(holder, types.CellType):
         return "a closure cell", False
     return _called(holder), False
 
@@ -192,20 +192,20 @@ def _is_space(kind: type, space: dict[Any, Any]) -> bool:
 
 def _called(one: Any) -> str:
     """An object, by a name or by its kind, without a call of its code."""
-    if isinstance(one, type):
-        return f"class {one.__module__}.{one.__qualname__}"
-    if isinstance(one, types.FunctionType):
+    if is_a(one, type):
+        return f"class {class_name(one)}"
+    if is_a(one, types.FunctionType):
         return f"function {one.__module__}.{one.__qualname__}"
     kind = type(one)
     if kind is CACHE:
         return "a functools.lru_cache, which was made of it before: it calls the stock one"
     compiled = callable(one) and keeps(one) and kind not in (types.BuiltinFunctionType, types.MethodWrapperType)
     made = ", which was made of it before: what it compiled or keeps is stock" if compiled else ""
-    return f"an object of {kind.__module__}.{kind.__qualname__}{made}"
+    return f"an object of {class_name(kind)}{made}"
 
 
 def _shown(key: Any) -> str:
-    if isinstance(key, (str, int, bytes, bool)):
+    if is_a(key, (str, int, bytes, bool)):
         return repr(key)[:40]
     return _called(key)
 

@@ -20,7 +20,9 @@ import types
 
 from patchkit.runtime.entries import Probe, about_process, is_entry, leave, probes_folder, say, wrap
 from patchkit.runtime.leftovers import find_leftovers
-from patchkit.runtime.rebind import Rebinder, thawed
+from patchkit.runtime.pairing import Pairs, are_alike, differ, is_bare, is_constant, is_own, made_names
+from patchkit.runtime.rebind import Rebinder, asked, is_a, thawed
+from patchkit.runtime.registered import carry_registrations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ VARIABLE = "PATCHKIT_TRANSPLANT"
 """The environment variable with words for every copy: ``off``, ``verbose``, ``stale``; separated by commas."""
 MANIFEST = "transplant.json"
 SCHEMA = 1
-_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_MACHINERY = ("name", "doc", "package", "loader", "spec", "path", "file", "cached", "builtins", "annotations", "dict")
 _FORK_SECONDS = 10.0
 
 _lock = threading.RLock()
@@ -61,12 +63,15 @@ class Transplant:
         self.files: dict[str, dict[str, Any]] = {
             file["module"]: file for file in manifest["files"] if file["module"] is not None
         }
+        self._copies = frozenset(file["copy"] for file in self.files.values())
         self.substitutions: list[dict[str, Any]] = []
         self.unwrapped: list[str] = []
         self._made: dict[int, Any] = {}
+        self._made_names: dict[str, frozenset[str]] = {}
         words = os.environ.get(VARIABLE, "").split(",")
         self.verbose = "verbose" in words
         self._stale = "stale" in words
+        self.complete = False
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
@@ -105,43 +110,69 @@ class Transplant:
 
     # --- substituting -------------------------------------------------------------------------------------------------
 
-    def substitute(self, modules: Sequence[ModuleType]) -> None:
+    def begin(self) -> None:
+        """Substitute what is imported already.
+
+        Raises:
+            ImportError: As :meth:`substitute` does; the next call tries again.
+        """
+        present: list[Any] = [sys.modules[name] for name in self.files if sys.modules.get(name) is not None]
+        ready = []
+        for module in present:
+            if not isinstance(module, types.ModuleType):
+                say(f"transplant {self.name}: an object of {type(module)} is in the place of a module: it stays stock")
+            elif getattr(module.__spec__, "_initializing", False):
+                say(f"transplant {self.name}: {module.__name__} is being imported: activate before that, or after")
+            else:
+                ready.append(module)
+        if ready:
+            self.substitute(ready)
+        self.complete = True
+
+    def substitute(self, modules: Sequence[ModuleType], *, fresh: bool = False) -> None:
         """Put the copy's functions and classes in the place of those of ``modules``, which are imported.
+
+        Args:
+            modules: Stock modules.
+            fresh: They have just been executed: nobody has their data yet, so that the copy's takes its place.
 
         Raises:
             ImportError: A stock module is not the one that was transplanted; or the copy cannot be imported.
         """
+        for module in modules:
+            self._verify(module.__name__, module.__spec__)
+        # No import while the lock is held: another thread may hold the import's and wait for this one.
+        copies = [importlib.import_module(self.files[module.__name__]["copy"]) for module in modules]
         with _lock:
-            for module in modules:
-                self._verify(module)
-            names: list[str] = []
-            olds: list[Any] = []
-            news: list[Any] = []
+            pairs = Pairs()
             result: dict[str, Any] = {"modules": [module.__name__ for module in modules], "constants": [], "gone": []}
-            copies = [importlib.import_module(self.files[module.__name__]["copy"]) for module in modules]
-            exposed = self._exposed(modules, copies)
             skipped: list[dict[str, str]] = []
+            odd = [at for at, pair in enumerate(zip(modules, copies)) if not all(map(_is_module, pair))]
+            for at in odd:
+                words = "it puts an object of its own in its place in sys.modules, and that stays"
+                skipped.append({"object": modules[at].__name__, "where": words})
+            modules = [module for at, module in enumerate(modules) if at not in odd]
+            copies = [copy for at, copy in enumerate(copies) if at not in odd]
+            exposed = self._exposed(modules, copies)
             for module, copy in zip(modules, copies):
-                self._pair(module, copy, exposed, (names, olds, news), result, skipped)
-            result["replaced"] = len(olds)
-            rebinder = Rebinder(olds, news, [self._made, exposed])
-            registered = _carry_registrations(olds, news, rebinder.table)
-            if registered:
-                rebinder.counts["singledispatch registration"] = registered
-            if olds:
+                self._pair(module, copy, exposed, pairs, fresh, result, skipped)
+            pairs.add_members()
+            result["replaced"] = len(pairs.olds)
+            rebinder = Rebinder(pairs.olds, pairs.news, [self._made, exposed])
+            if pairs.olds:
                 with thawed():
+                    carry_registrations(rebinder)
                     rebinder.run()
-                    skipped += find_leftovers(rebinder, names)
+                    skipped += find_leftovers(rebinder, pairs.names)
             result["rebound"] = dict(sorted(rebinder.counts.items()))
             result["not_rebound"] = skipped
             self.substitutions.append(result)
-            del rebinder, olds
+            del rebinder, pairs
         self._report(result)
 
-    def _verify(self, module: ModuleType) -> None:
+    def _verify(self, name: str, spec: Any) -> None:
         """Refuse to stand in for another release than the one that was copied."""
-        file = self.files[module.__name__]
-        spec: Any = module.__spec__
+        file = self.files[name]
         reason = None
         try:
             data = spec.loader.get_data(spec.origin)
@@ -154,7 +185,7 @@ class Transplant:
                 reason = f"is not the one of {self.distribution} {self.version} that was copied"
         if reason is None:
             return
-        text = f"transplant {self.name}: {getattr(spec, 'origin', module.__name__)} {reason}"
+        text = f"transplant {self.name}: {getattr(spec, 'origin', name)} {reason}"
         if self._stale:
             say(f"{text}; goes on, as {VARIABLE} says")
             return
@@ -162,8 +193,20 @@ class Transplant:
         raise ImportError(
             f"{text}: `patchkit transplant update {self.folder}` carries the copy over; {VARIABLE}=stale goes on with "
             f"it, {VARIABLE}=off without it",
-            name=module.__name__,
+            name=name,
         )
+
+    def code_of(self, name: str, loader: Any) -> Any:
+        """The code of the copy of a stock module, which is to be run as a program.
+
+        Raises:
+            ImportError: The stock module is not the one that was transplanted.
+        """
+        file = self.files[name]
+        self._verify(name, types.SimpleNamespace(loader=loader, origin=loader.get_filename(name)))
+        path = os.path.join(self.folder, *file["path"].split("/"))
+        with open(path, "rb") as source:
+            return compile(source.read(), path, "exec", dont_inherit=True)
 
     def _exposed(self, modules: Sequence[ModuleType], copies: Sequence[ModuleType]) -> dict[int, bool]:
         """Of each object of the stock modules, by its id, whether all its names are public ones."""
@@ -171,7 +214,7 @@ class Transplant:
         for module, copy in zip(modules, copies):
             for key, old in list(vars(module).items()):
                 if key in vars(copy) and vars(copy)[key] is not old:
-                    public = not key.startswith("_") and not getattr(old, "__name__", "").startswith("_")
+                    public = not key.startswith("_") and not str(asked(old, "__name__", "")).startswith("_")
                     found[id(old)] = found.get(id(old), True) and public
         return found
 
@@ -180,88 +223,94 @@ class Transplant:
         module: ModuleType,
         copy: ModuleType,
         exposed: dict[int, bool],
-        pairs: tuple[list[str], list[Any], list[Any]],
+        pairs: Pairs,
+        fresh: bool,
         result: dict[str, Any],
         skipped: list[dict[str, str]],
     ) -> None:
         """Exchange the names of one module, and note which object took the place of which."""
-        names, olds, news = pairs
         stock, ours = vars(module), vars(copy)
         for key, old in list(stock.items()):
-            if key.startswith("__") and key not in ("__getattr__", "__dir__"):
+            if key.startswith("__") and key.strip("_") in _MACHINERY:
                 continue
             label = f"{module.__name__}.{key}"
+            if key not in ours and asked(old, "__module__") == module.__name__ and "__getattr__" in ours:
+                asked(copy, key)  # what the stock module was asked for before, and has kept since
             if key not in ours:
-                if getattr(old, "__module__", None) == module.__name__:
+                if asked(old, "__module__") == module.__name__:
                     result["gone"].append(label)
                 continue
             new = ours[key]
-            if new is old or id(old) in self._made or isinstance(old, types.ModuleType):
+            if new is old or id(old) in self._made or is_a(old, types.ModuleType):
                 continue
-            if not (callable(old) and callable(new)) or type(old).__module__ in self.files:
-                if isinstance(old, _PLAIN) and isinstance(new, _PLAIN):
-                    if old != new:
+            sentinel = is_bare(old, self.files) and is_bare(new, self._copies)
+            data = not (callable(old) and callable(new)) or (
+                asked(type(old), "__module__") in self.files and not is_a(old, type)
+            )
+            if data and not sentinel:
+                if key == "__all__" or (is_constant(old) and is_constant(new)):
+                    if not are_alike(old, new):
                         stock[key] = new
                         result["constants"].append(label)
                         skipped += self._same_name(module, key, old)
-                elif _differ(old, new):
+                elif fresh:
+                    stock[key] = new
+                elif differ(old, new):
                     words = "data that differs from the copy's: the copy's functions use their own"
                     skipped.append({"object": label, "where": words})
                 continue
-            known = next((at for at, one in enumerate(olds) if one is old), None)
-            if known is None:
-                home = getattr(old, "__module__", None)
+            own = sentinel or is_own(old, self.files)
+            if not (self._made_by(old) if own is None else own):
+                stock[key] = self._entry(module.__name__, key, new) if is_own(new, (copy.__name__,)) else new
+                self._made[id(stock[key])] = stock[key]
+                result["constants"].append(label)
+                skipped += self._same_name(module, key, old)
+                continue
+            if pairs.new_of(old) is None:
+                home = asked(old, "__module__")
                 home = home if home in self.files and vars(sys.modules[home]).get(key) is old else module.__name__
-                label = f"{home}.{key}"
                 new = self._entry(home, key, new) if exposed.get(id(old)) else new
-                names.append(label)
-                olds.append(old)
-                news.append(new)
+                pairs.add(f"{home}.{key}", old, new)
                 self._made[id(new)] = new
-                if isinstance(old, type) and isinstance(new, type):
-                    self._pair_members(label, old, new, pairs)
-            stock[key] = new if known is None else news[known]
+            stock[key] = pairs.new_of(old)
         for key in ours:
-            if key not in stock and getattr(ours[key], "__module__", None) == copy.__name__:
+            if key not in stock and asked(ours[key], "__module__") == copy.__name__:
                 stock[key] = ours[key]
 
     def _entry(self, module: str, key: str, new: Any) -> Any:
         if not is_entry(new):
-            if isinstance(new, types.FunctionType):
+            if is_a(new, types.FunctionType):
                 self.unwrapped.append(f"{module}.{key}")
             return new
         names = [name for name in vars(sys.modules[module]) if not name.startswith("__")]
         edit = 1000 * (1 + list(self.files).index(module)) + names.index(key)  # the same in every process
         return wrap(new, Probe(self.name, edit, self.files[module]["source"], module, key))
 
-    def _pair_members(self, label: str, old: type, new: type, pairs: tuple[list[str], list[Any], list[Any]]) -> None:
-        """The functions of a class, the members of an enumeration and the classes within."""
-        members = getattr(old, "__members__", None) if "enum" in sys.modules else None
-        for key, value in list(vars(old).items()):
-            other: Any = vars(new).get(key)
-            if isinstance(value, (staticmethod, classmethod)) and type(value) is type(other):
-                value, other = value.__func__, other.__func__
-            fits = isinstance(value, (types.FunctionType, type)) and isinstance(other, type(value))
-            if key != "__class__" and fits and value is not other and value.__module__ == old.__module__:
-                for part, one in zip(pairs, (f"{label}.{key}", value, other)):
-                    part.append(one)
-                if isinstance(value, type):
-                    self._pair_members(f"{label}.{key}", value, other, pairs)
-        if isinstance(members, types.MappingProxyType) and isinstance(old, sys.modules["enum"].EnumMeta):
-            for key, value in members.items():
-                if key in getattr(new, "__members__", ()):
-                    for part, one in zip(pairs, (f"{label}.{key}", value, new[key])):  # type: ignore[index]
-                        part.append(one)
+    def _made_by(self, value: Any) -> bool:
+        """Whether a stock module's source makes what it names ``value``."""
+        for name in self.files:
+            module = sys.modules.get(name)
+            keys = [key for key, one in list(vars(module).items()) if one is value] if _is_module(module) else []
+            if keys and name not in self._made_names:
+                spec: Any = module.__spec__  # type: ignore[union-attr]
+                self._made_names[name] = made_names(spec.loader.get_data(spec.origin))
+            if any(key in self._made_names[name] for key in keys):
+                return True
+        return False
 
     def _same_name(self, module: ModuleType, key: str, old: Any) -> list[dict[str, str]]:
-        """Where a constant may have been imported to: a number does not tell where it comes from."""
-        found = []
+        """Where what is no object of the module's own may have been imported to: a number does not tell whose it is."""
+        found: list[dict[str, str]] = []
+        if key.startswith("__") or key == asked(old, "__name__"):  # the latter is imported from where it is at home
+            return found
+        home = asked(old, "__module__")
+        words = "has the same value" if is_constant(old) else "is the same"
         for name, other in list(sys.modules.items()):
             space = getattr(other, "__dict__", None)
-            if type(space) is not dict or other is module or name in self.files or key not in space:
+            if type(space) is not dict or other is module or name in (*self.files, home) or key not in space:
                 continue
-            if type(space[key]) is type(old) and space[key] == old:
-                where = f"global {key} of module {name} has the same value: an import of it, perhaps"
+            if space[key] is old or (is_constant(old) and is_constant(space[key]) and are_alike(old, space[key])):
+                where = f"global {key} of module {name} {words}: an import of it, perhaps"
                 found.append({"object": f"{module.__name__}.{key}", "where": where})
         return found
 
@@ -317,44 +366,16 @@ class _After:
         found: ModuleType | None = self._loader.create_module(spec)
         return found
 
+    def get_code(self, fullname: str) -> Any:
+        """For ``python -m``: the copy's code, which is run as the stock module's would be."""
+        return self._transplant.code_of(fullname, self._loader)
+
     def exec_module(self, module: ModuleType) -> None:
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        self._transplant.substitute([module])
-
-
-def _carry_registrations(olds: list[Any], news: list[Any], table: dict[int, Any]) -> int:
-    """Give the copy's ``functools.singledispatch`` functions what others have registered with the stock ones."""
-    count = 0
-    for old, new in zip(olds, news):
-        register = getattr(new, "register", None)
-        registries = [getattr(one, "registry", None) for one in (old, new)]
-        if register is None or not all(isinstance(one, types.MappingProxyType) for one in registries):
-            continue
-        for kind, function in list(registries[0].items()):  # type: ignore[union-attr]
-            if table.get(id(kind), kind) not in registries[1]:  # type: ignore[operator]
-                register(table.get(id(kind), kind), table.get(id(function), function))
-                count += 1
-    return count
-
-
-def _differ(old: Any, new: Any, depth: int = 4) -> bool:
-    """Whether two values of data are not alike, as far as plain ones in plain containers tell."""
-    if isinstance(old, _PLAIN) and isinstance(new, _PLAIN):
-        return bool(old != new)
-    if type(old) is not type(new) or type(old) not in (dict, list, tuple, set, frozenset) or depth == 0:
-        return type(old) is not type(new) and type(old).__name__ != type(new).__name__
-    if len(old) != len(new):
-        return True
-    if isinstance(old, dict):
-        if all(isinstance(key, _PLAIN) for key in old):
-            return any(key not in new or _differ(old[key], new[key], depth - 1) for key in old)
-        return any(_differ(a, b, depth - 1) for pair in zip(old.items(), new.items()) for a, b in zip(*pair))
-    if isinstance(old, (set, frozenset)):
-        return all(isinstance(one, _PLAIN) for one in old) and old != new
-    return any(_differ(a, b, depth - 1) for a, b in zip(old, new))
+        self._transplant.substitute([module], fresh=True)
 
 
 def activate(folder: str) -> Transplant | None:
@@ -376,18 +397,21 @@ def activate(folder: str) -> Transplant | None:
         finders: list[Any] = list(sys.meta_path)
         for finder in finders:  # made by another copy of this module, perhaps
             if hasattr(finder, "substitutions") and getattr(finder, "folder", None) == folder:
-                found: Transplant = finder
-                return found
-        transplant = Transplant(folder)
-        _mind_forks()
-        sys.meta_path.insert(0, transplant)
-        present = [sys.modules[name] for name in transplant.files if sys.modules.get(name) is not None]
-        busy = [module for module in present if getattr(module.__spec__, "_initializing", False)]
-        for module in busy:
-            say(f"transplant {transplant.name}: {module.__name__} is being imported: activate before that, or after")
-        if len(busy) < len(present):
-            transplant.substitute([module for module in present if module not in busy])
+                transplant: Transplant = finder
+                if transplant.complete:
+                    return transplant
+                break
+        else:
+            transplant = Transplant(folder)
+            _mind_forks()
+            sys.meta_path.insert(0, transplant)
+    transplant.begin()
     return transplant
+
+
+def _is_module(one: Any) -> bool:
+    """Whether it is a module, and the one that imports of its name give."""
+    return isinstance(one, types.ModuleType) and isinstance(sys.modules.get(one.__name__), types.ModuleType)
 
 
 def _mind_forks() -> None:

@@ -165,10 +165,14 @@ def _update(arguments: Namespace, site: Site) -> int:
     changed = [one for one in found.outcomes if one.state not in ("unchanged", "kept")]
     conflicts = [one for one in changed if one.state == "conflict"]
     was, now = found.before.version, found.after.version
-    if not changed and was == now:
+    if not found.moved and was == now:
         output.line(f"{shown(arguments.folder)}: the site has what was copied, {found.before.distribution} {was}")
     elif arguments.dry_run:
         output.line(f"{shown(arguments.folder)}: would be carried over from {found.before.distribution} {was}")
+    elif was == now:
+        output.line(
+            f"{shown(arguments.folder)}: carried over to what the site has of {found.before.distribution} {was}"
+        )
     else:
         output.line(f"{shown(arguments.folder)}: {found.before.distribution} {was} -> {now}")
     for one in found.outcomes:
@@ -180,7 +184,7 @@ def _update(arguments: Namespace, site: Site) -> int:
         names = ", ".join(one.path for one in conflicts)
         output.note(
             f"{len(conflicts)} file{_s(len(conflicts))} for you to decide: {names}: where both changed, the lines are "
-            "marked; what one side removed and the other edited is kept"
+            "marked; what one side removed and the other edited is kept, and of what is no text, yours"
         )
     for note in found.notes:
         output.note(note)
@@ -198,6 +202,7 @@ def _update(arguments: Namespace, site: Site) -> int:
         left=found.left,
         notes=found.notes,
         before=was,
+        moved=found.moved,
         dry_run=arguments.dry_run,
     )
     return 1 if conflicts else 0
