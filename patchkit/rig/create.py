@@ -14,7 +14,7 @@ from patchkit.ops.apply import apply_site
 from patchkit.rig.modes import MODES
 from patchkit.rig.recipe import ADAPTATIONS, RECIPES, Recipe
 from patchkit.rig.run import Work, adaptations, run_rig, site_of_rig
-from patchkit.rig.state import STEPS, Rig, read_rig, write_file, write_rig
+from patchkit.rig.state import STEPS, Rig, read_rig, rig_lock, write_file, write_rig
 from patchkit.rig.tiny import model_files
 from patchkit.runtime.ledger import read_regular
 from patchkit.site.interpreter import Interpreter, ask
@@ -68,7 +68,7 @@ def plan_rig(folder: str, *, version: str, python: str | None = None) -> RigPlan
             code="rig-version",
             hint="name one of these with --version",
         )
-    folder = os.path.abspath(folder)
+    folder = os.path.realpath(folder)
     rig = read_rig(folder) or Rig(folder, version, {})
     if rig.version != version:
         raise UsageError(
@@ -78,7 +78,7 @@ def plan_rig(folder: str, *, version: str, python: str | None = None) -> RigPlan
             details={"path": folder},
         )
     base = _base(recipe, python)
-    steps = _steps(rig, recipe, base)
+    steps = _steps(rig, recipe, base, named=python is not None)
     above = folder
     while not os.path.exists(above):
         above = os.path.dirname(above)
@@ -115,7 +115,10 @@ def _base(recipe: Recipe, python: str | None) -> Interpreter:
     )
 
 
-def _steps(rig: Rig, recipe: Recipe, base: Interpreter) -> tuple[Step, ...]:
+def _steps(rig: Rig, recipe: Recipe, base: Interpreter, *, named: bool) -> tuple[Step, ...]:
+    """The steps. An environment that is there is not made again because patchkit itself has moved, unless a person
+    ``named`` another interpreter for it.
+    """
     texts = {
         "environment": (f"a virtual environment of {base.executable}", base.executable),
         "torch": (f"{recipe.torch} with what it needs", recipe.torch),
@@ -130,6 +133,8 @@ def _steps(rig: Rig, recipe: Recipe, base: Interpreter) -> tuple[Step, ...]:
     for name in STEPS:
         what, facts = texts[name]
         before = _digest(before.encode("ascii"), name.encode("ascii"), facts.encode("utf-8", "surrogateescape"))
+        if name == "environment" and not named and os.path.exists(rig.python):
+            before = rig.done.get(name, before)
         steps.append(Step(name, what, before, rig.done.get(name) == before))
     return tuple(steps)
 
@@ -161,15 +166,28 @@ def create_rig(
         tick: Told every second what is under way.
 
     Raises:
-        SiteError: ``install`` or ``fetch``: the environment, or what pip installs; ``rig-engine``.
+        SiteError: ``install`` or ``fetch``: the environment, or what pip installs; ``rig-engine``; ``locked``: another
+            command works on the rig.
         PatchkitError: As ``apply``, where the rig's own patches do not fit.
     """
     rig = plan.rig
     os.makedirs(rig.folder, exist_ok=True)
-    write_rig(rig)
+    if read_rig(rig.folder) is None:
+        write_rig(rig)
+    with rig_lock(rig, notice):
+        return _create(plan, done, notice, tick)
+
+
+def _create(
+    plan: RigPlan,
+    done: Callable[[Step, float | None], None],
+    notice: Callable[[str], None],
+    tick: Callable[[str], None],
+) -> Rig:
+    rig = read_rig(plan.rig.folder) or plan.rig  # another creation may have ended since it was planned
     kept = True
     for number, step in enumerate(plan.steps, 1):
-        kept = kept and step.done
+        kept = kept and rig.done.get(step.name) == step.digest
         if kept:
             done(step, None)
             continue

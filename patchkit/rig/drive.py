@@ -3,7 +3,8 @@
 The specification has ``engine`` (keyword arguments of ``vllm.LLM``), ``prompts`` (texts, or lists of token ids),
 ``reset`` (the prefix cache, before each phase) and ``phases``, each with ``name``, ``label`` (for people), ``requests``
 (that many of the first prompts), ``sampling`` (keyword arguments of ``SamplingParams``), and where wanted ``regex`` (a
-grammar), ``profile`` (traced), and ``mode`` and ``repeat``, which the result repeats.
+grammar), ``profile`` (traced), and ``mode`` and ``repeat``, which the result repeats. ``times``, where it is there,
+says what the times are, and is in the result.
 
 The result has ``python``, ``versions``, ``engine`` (``seconds`` and ``compilations`` of building it; null before),
 ``counted`` (whether anybody counted compilations), ``error`` (``type``, ``message``, ``forbidden``) and ``phases``,

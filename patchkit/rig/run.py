@@ -16,7 +16,7 @@ from patchkit.ops.launch import environment, refuse_nested
 from patchkit.rig.drive import Paths, drive, under_way
 from patchkit.rig.modes import Mode
 from patchkit.rig.recipe import ADAPTATIONS
-from patchkit.rig.state import Rig
+from patchkit.rig.state import Rig, rig_lock
 from patchkit.rig.tiny import VOCABULARY
 from patchkit.site.environment import Site, resolve
 from patchkit.tuples import NamedTuple
@@ -163,6 +163,7 @@ def specification(rig: Rig, work: Work) -> dict[str, Any]:
         "prompts": prompts(work.requests),
         "reset": False,
         "phases": [phase for mode in work.modes for phase in phases_of(mode, work)],
+        "times": LABEL,
     }
 
 
@@ -198,7 +199,7 @@ def run_rig(
 
     Raises:
         UsageError: ``nested``.
-        SiteError: ``rig-engine``: the process ended without a result.
+        SiteError: ``rig-engine``: the process ended without a result; ``locked``: another engine of the rig runs.
         PatchkitError: As ``plan_in_memory`` does, for patches that cannot be in memory.
     """
     refuse_nested(os.environ)
@@ -211,9 +212,10 @@ def run_rig(
     def told() -> None:
         tick(f"{name}: {under_way(paths)}, {time.monotonic() - begun:.0f} s")
 
-    done, result = drive(
-        rig.python, specification(rig, work), paths, timeout=PATIENCE, cwd=rig.folder, environ=env, tick=told
-    )
+    with rig_lock(rig, notice):
+        done, result = drive(
+            rig.python, specification(rig, work), paths, timeout=PATIENCE, cwd=rig.folder, environ=env, tick=told
+        )
     if result is None or done.status not in (0, 1):
         raise SiteError(
             f"the engine's process {done.ended()} without a result; it said: {done.last_line() or 'nothing'}",

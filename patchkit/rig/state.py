@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from patchkit.errors import SiteError, UsageError
 from patchkit.runtime.ledger import read_regular
@@ -88,10 +90,30 @@ def open_rig(folder: str) -> Rig:
         raise UsageError(
             f"{folder}: {what}",
             code="no-rig",
-            hint=f"patchkit rig create {folder}" + ("" if rig is None else f" --version {rig.version}"),
+            hint=f"patchkit rig create {shlex.quote(folder)}" + ("" if rig is None else f" --version {rig.version}"),
             details={"path": folder},
         )
     return rig
+
+
+@contextmanager
+def rig_lock(rig: Rig, notice: Callable[[str], None]) -> Iterator[None]:
+    """Hold the rig for one creation or one engine: two at once would read each other's files.
+
+    Args:
+        rig: The rig.
+        notice: Told that another command is waited for.
+
+    Raises:
+        SiteError: ``locked``: it was waited for in vain.
+    """
+    from patchkit.state.lock import Holder, lock
+
+    def waiting(holder: Holder) -> None:
+        notice(f"{rig.folder}: waiting for process {holder.pid or '?'}{holder.elsewhere}, which works on this rig")
+
+    with lock(rig.folder, on_wait=waiting):
+        yield
 
 
 def write_rig(rig: Rig) -> None:

@@ -146,6 +146,7 @@ class Driver:
             "counted": False,
             "phases": [],
             "error": None,
+            **{name: self.spec[name] for name in ("times",) if name in self.spec},
         }
 
     def run(self) -> None:

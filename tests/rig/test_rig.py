@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from support.rigs import RECIPE, engine_patch, make_wheels
 
 from patchkit.cli.main import main
 from patchkit.rig import create, recipe
+from patchkit.rig.state import Rig, rig_lock, write_rig
 
 Call = Callable[..., tuple[int, Any]]
 
@@ -111,10 +113,48 @@ def test_the_life_of_a_rig(world: Path, call: Call, capsys: pytest.CaptureFixtur
     assert "  trial: done in" in printed
 
 
+def test_an_environment_is_not_made_again_because_patchkit_moved(world: Path, call: Call) -> None:
+    rig = Rig(str(world / "rig"), "0.24.0", {"environment": "made by a patchkit elsewhere"})
+    write_rig(rig)
+    os.makedirs(os.path.dirname(rig.python))
+    assert not call("create", rig.folder, "--dry-run")[1]["steps"][0]["done"]  # it is gone
+    Path(rig.python).touch()
+    assert call("create", rig.folder, "--dry-run")[1]["steps"][0]["done"]
+
+
+def test_two_commands_do_not_work_on_one_rig_at_once(world: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(str(world / "rig"), "0.24.0", {})
+    write_rig(rig)
+    monkeypatch.setenv("PATCHKIT_WAIT", "0.1")
+    begun, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with rig_lock(rig, lambda text: None):
+            begun.set()
+            end.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait(30)
+    status, refused = call("create", rig.folder)
+    end.set()
+    thread.join()
+    assert (status, refused["error"]["code"]) == (5, "locked")
+    assert not os.path.exists(rig.environment)
+
+
+def test_a_link_to_where_the_rig_is_to_be(world: Path, call: Call) -> None:
+    (world / "link").symlink_to(world / "real")
+    planned = call("create", str(world / "link"), "--dry-run")[1]
+    assert planned["rig"]["path"] == str(world / "real")
+
+
 def check_run(folder: Path, call: Call) -> None:
     """Phases, counts and hashes are those of what the engine does."""
     status, stock = call("run", str(folder), "--mode", "logprobs", "--mode", "greedy", "--requests", "3")
     assert (status, stock["ok"]) == (0, True)
+    written = json.loads((folder / "runs" / "run.json").read_text(encoding="utf-8"))
+    assert written["times"] == stock["run"]["times"] == "CPU simulation: says nothing of a TPU's speed"
     modes = {mode["name"]: mode["phases"] for mode in stock["run"]["modes"]}
     assert list(modes) == ["greedy", "logprobs"]
     prompts = [[2, *(5 + (31 * r + 17 * p * p) % 2043 for p in range(3 + r % 5))] for r in range(3)]
