@@ -230,7 +230,11 @@ def update(
             details={"path": folder},
         )
     held, outcomes = _merged(folder, manifest, taken)
-    notes: list[str] = []
+    notes = [
+        f"{name} was applied when the copy was made, and is not any more: what it changed is taken out of the copy, too"
+        for name in manifest.patches
+        if name not in taken.patches
+    ]
     moved = _moved(manifest, taken)
     if dry_run or not (moved or taken.found.distribution.version != manifest.version):
         return Updated(manifest, manifest, outcomes, moved, taken.found.left, notes, False)

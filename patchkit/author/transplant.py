@@ -131,10 +131,12 @@ def take(
     """The bytes of a tree of the site, as they are or as they were installed.
 
     Raises:
+        UsageError: ``usage``: several distributions have files in it.
         GuardError: ``not-installed``, ``editable``.
         SiteError: A file cannot be read, or its original cannot be had.
     """
     found = find(site, module)
+    _refuse_shared(site, found)
     with opened_for(site, found.distribution.name, write=False, notice=notice) as (workspace, distribution):
         _refuse_shadowed(distribution, found)
         originals = Originals(workspace.site.home, distribution, progress)
@@ -232,6 +234,24 @@ def _package(site: Site, module: str, base: str) -> Found:
             details={"module": module},
         )
     return Found(module, base, True, _owner(site, module, first[0], base), files, left)
+
+
+def _refuse_shared(site: Site, found: Found) -> None:
+    """Refuse a folder that several distributions have files in: a copy, and a patch of it, are of one.
+
+    Raises:
+        UsageError: ``usage``.
+    """
+    part = found.files[0][0].partition("/")[0].partition(".")[0]
+    for _, source in found.files:
+        if found.distribution.record.entry(source) is None:
+            for other in owners(site, source, found.base):
+                raise UsageError(
+                    f"{found.name} holds files of {found.distribution.name} and of {other.name} ({source}), and a copy "
+                    "is of one distribution",
+                    hint=f"copy a part of it, such as {found.name}.{part}",
+                    details={"path": source, "distributions": [found.distribution.name, other.name]},
+                )
 
 
 def _refuse_shadowed(distribution: Distribution, found: Found) -> None:

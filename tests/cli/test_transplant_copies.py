@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.bench import Bench
+from support.dists import make_dist
 
 CORE = "from ..shared import scale\n\n\ndef run(x):\n    return scale(x) + 1\n"
 FILES: dict[str, str | bytes] = {
@@ -59,6 +60,10 @@ def test_a_copy_follows_when_its_own_edit_is_applied_to_the_site(bench: Bench) -
     assert bench("transplant", "diff", "my_part").out == ""
     again = bench("transplant", "update", "my_part")
     assert again.out == "my_part: the site has what was copied, demo 1.0\n"
+    assert bench("revert", "mine").status == 0
+    back = bench("transplant", "update", "my_part")
+    assert "mine was applied when the copy was made, and is not any more" in back.err
+    assert python(bench, RUN) == "11"
 
 
 def test_what_is_no_text_gets_no_marks(bench: Bench) -> None:
@@ -157,6 +162,15 @@ def test_what_names_the_copy_and_stays_is_told(bench: Bench) -> None:
         "fresh.py: line 2 names my_part.core in a string, which stays",
         "fresh.py: line 3 uses my_part within an f-string, which stays",
     ]
+
+
+def test_a_namespace_of_several_distributions_is_copied_in_parts(bench: Bench) -> None:
+    make_dist(bench.site, "space-a", "1.0", {"space/a/__init__.py": "x = 1\n"})
+    make_dist(bench.site, "space-b", "1.0", {"space/b/__init__.py": "y = 2\n"})
+    refused = bench.json("transplant", "space", "my_space")
+    assert (refused.status, refused.error["distributions"]) == (2, ["space-a", "space-b"])
+    assert "space.a" in refused.error["hint"]
+    assert bench("transplant", "space.b", "my_b").status == 0
 
 
 def test_git_keeps_what_a_copy_was_made_of_byte_for_byte(bench: Bench) -> None:
