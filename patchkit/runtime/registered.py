@@ -23,20 +23,17 @@ if TYPE_CHECKING:
 _WEAK = {weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet}
 
 
-def carry_registrations(rebinder: Rebinder) -> None:
+def carry_registrations(rebinder: Rebinder, *, fresh: bool) -> None:
     """Give the new objects of ``rebinder`` what is registered for the old ones, and count it there.
 
     These are implementations of ``functools.singledispatch`` functions, virtual subclasses, and what weak containers
-    hold.
+    hold. What a module that is ``fresh`` has registered by itself, its copy has as well.
     """
-    counts = rebinder.counts
-    for kind, number in (
-        ("singledispatch registration", _dispatched(rebinder)),
-        ("abstract base class registration", _virtual(rebinder)),
-        ("weak container", _weakly_held(rebinder)),
-    ):
-        if number:
-            counts[kind] = number
+    found = {"singledispatch registration": _dispatched(rebinder)}
+    if not fresh:
+        found["abstract base class registration"] = _virtual(rebinder)
+        found["weak container"] = _weakly_held(rebinder)
+    rebinder.counts.update((kind, number) for kind, number in found.items() if number)
 
 
 def _dispatched(rebinder: Rebinder) -> int:
@@ -72,15 +69,10 @@ def _virtual(rebinder: Rebinder) -> int:
 
 def _instances(kinds: Container[type]) -> list[Any]:
     """All objects of some classes; those are not asked, since an abstract one answers in its own way."""
-    known: dict[int, bool] = {}
-    found = []
-    for one in gc.get_objects():
-        kind = type(one)
-        if id(kind) not in known:
-            known[id(kind)] = any(base in kinds for base in mro_of(kind))
-        if known[id(kind)]:
-            found.append(one)
-    return found
+    objects = gc.get_objects()
+    types_of = {id(kind): kind for kind in map(type, objects)}
+    wanted = {at for at, kind in types_of.items() if any(base in kinds for base in mro_of(kind))}
+    return [one for one in objects if id(type(one)) in wanted]
 
 
 def _known(abstract: ABCMeta) -> list[type]:

@@ -161,7 +161,7 @@ class Transplant:
             rebinder = Rebinder(pairs.olds, pairs.news, [self._made, exposed])
             if pairs.olds:
                 with thawed():
-                    carry_registrations(rebinder)
+                    carry_registrations(rebinder, fresh=fresh)
                     rebinder.run()
                     skipped += find_leftovers(rebinder, pairs.names)
             result["rebound"] = dict(sorted(rebinder.counts.items()))
