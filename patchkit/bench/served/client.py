@@ -146,10 +146,10 @@ class Server:
                 return line
             line.close()
 
-    def get(self, path: str, method: str = "GET") -> tuple[int, bytes]:
-        """Status and body of a plain request, on a connection of its own."""
+    def get(self, path: str, method: str = "GET", patience: float = 30.0) -> tuple[int, bytes]:
+        """Status and body of a plain request, on a connection of its own, within some seconds."""
         parts: list[tuple[float, bytes]] = []
-        line, answer = Line(self, 30.0), Answer()
+        line, answer = Line(self, patience), Answer()
         try:
             line.exchange(self.request(method, path, b""), parts)
         finally:
@@ -346,6 +346,17 @@ def counters(server: Server) -> dict[str, float] | None:
     return counters_of(body.decode("utf-8", "replace")) if status == 200 else None
 
 
+def profile(server: Server, path: str) -> None:
+    """Begin or end the trace; the end writes it, which takes its time.
+
+    Raises:
+        Failed: The server does not.
+    """
+    status, _ = server.get(path, "POST", server.idle)
+    if status != 200:
+        raise Failed(f"{path} is answered with HTTP {status}, so there is no trace")
+
+
 def measure(spec: dict[str, Any], result: dict[str, Any], progress: str) -> None:
     """Warm up, then generate as often as asked; fills ``result`` phase by phase."""
     server = Server(spec["url"], spec["idle"])
@@ -359,7 +370,7 @@ def measure(spec: dict[str, Any], result: dict[str, Any], progress: str) -> None
             phase: dict[str, Any] = {"name": name, "repeat": repeat, "requests": count, "max_tokens": max_tokens}
             result["phases"].append(phase)
             if name == "main" and repeat == 0 and spec["profile"]:
-                server.get("/start_profile", "POST")
+                profile(server, "/start_profile")
             if spec["reset"]:
                 phase["reset"] = server.get("/reset_prefix_cache", "POST")[0] == 200
             phase["counters"] = [counters(server), None]
@@ -370,7 +381,7 @@ def measure(spec: dict[str, Any], result: dict[str, Any], progress: str) -> None
             if not phase["answered"]:
                 break
         if spec["profile"]:
-            server.get("/stop_profile", "POST")
+            profile(server, "/stop_profile")
     finally:
         server.close()
 

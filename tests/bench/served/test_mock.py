@@ -36,13 +36,16 @@ def observe(
     work: Workload = WORK,
     *,
     forbid: bool = False,
+    profile: bool = False,
     ticks: list[str] | None = None,
     **engine: Any,
 ) -> Observation:
     """A mock server in that mode, started, measured and ended as a real one is."""
     which = arm("openai", workload=work, **{"model": "tiny", "timeout": 60.0, **engine})
     env = {"PYTHONPATH": str(MOCK), "MOCK": mode, "MOCK_FOLDER": str(folder)}
-    made = Openai().observe(job(folder, which, env=env, forbid=forbid), (ticks if ticks is not None else []).append)
+    made = Openai().observe(
+        job(folder, which, env=env, forbid=forbid, profile=profile), (ticks if ticks is not None else []).append
+    )
     assert not alive(folder / "started")
     return made
 
@@ -248,6 +251,20 @@ def test_a_forbidden_compilation(tmp_path: Path) -> None:
     assert [one.name for one in seen.phases] == ["warm-up", "main"]
     assert "ttft" not in seen.metrics
     assert "init" in seen.metrics
+
+
+def test_a_traced_job_is_not_timed(tmp_path: Path) -> None:
+    seen = observe(tmp_path, profile=True)
+    assert seen.failure is None
+    assert seen.profiler
+    assert [one.name for one in seen.phases] == ["warm-up", "main"]
+    assert "throughput" not in seen.metrics
+
+
+def test_a_server_that_makes_no_trace(tmp_path: Path) -> None:
+    failure = observe(tmp_path, "no-profile", profile=True).failure
+    assert failure is not None
+    assert "/start_profile is answered with HTTP 404, so there is no trace" in failure.message
 
 
 def test_no_descendant_is_left(tmp_path: Path) -> None:

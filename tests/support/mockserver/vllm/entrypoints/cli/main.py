@@ -16,6 +16,8 @@ MODE = dict(word.partition("=")[::2] for word in os.environ.get("MOCK", "").spli
 WORDS = sys.argv[sys.argv.index("serve") + 1 :]
 BEGUN = time.monotonic()
 ASKED = [0]
+#: What is only acknowledged, and the word that makes it unknown.
+POSTED = {"/reset_prefix_cache": "no-reset", "/start_profile": "no-profile", "/stop_profile": "no-profile"}
 
 
 def option(name: str) -> str:
@@ -59,7 +61,7 @@ async def answer(method: str, path: str, body: bytes, writer: asyncio.StreamWrit
         text = f'vllm:prefix_cache_queries_total{{engine="0"}} {ASKED[0] * 10}\n'
         body = (text + f"vllm:prefix_cache_hits_total {ASKED[0] * 4}\n").encode()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    elif path == "/reset_prefix_cache" and "no-reset" not in MODE:
+    elif path in POSTED and POSTED[path] not in MODE:
         writer.write(plain(200, {}))
     elif method == "POST" and path.endswith("completions"):
         ASKED[0] += 1
