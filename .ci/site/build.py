@@ -31,7 +31,7 @@ OUTSIDE = (
 CONTENTS = {
     "Learn": ["docs/tutorial"],
     "How to": [
-        *("docs/how-to", "docs/integrations", "docs/live", "docs/transplant", "docs/rig", "docs/drift"),
+        *("docs/how-to", "docs/environments", "docs/integrations", "docs/live", "docs/transplant", "docs/rig", "docs/drift"),
         "docs/installs",
     ],
     "Experiments": ["docs/engines", "docs/readers", "docs/reports"],
