@@ -111,10 +111,9 @@ def test_a_trace(rig: Rig, tmp_path: Path) -> None:
 
 
 def test_beside_vllms_own_client(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same prompts to the same server, by turns; the ratios are printed, and nothing is asked of them."""
+    """As many requests of that length to the same server; the ratios are printed, and nothing is asked of them."""
     import patchkit.bench.served.engine as engine
 
-    (tmp_path / "prompts.jsonl").write_text("".join(json.dumps({"prompt": one}) + "\n" for one in PROMPTS * 4))
     found: list[Any] = []
     measure = engine._measure
 
@@ -137,11 +136,11 @@ def test_beside_vllms_own_client(rig: Rig, tmp_path: Path, monkeypatch: pytest.M
 
 
 def bench(rig: Rig, folder: Path, server: Running, number: int) -> Observation:
-    """`vllm bench serve` with the same prompts."""
+    """`vllm bench serve`; its own prompts, for it reads those of a file with pandas, which a rig has not."""
     result = f"bench-{number}.json"
-    words = ["--base-url", server.url, "--model", server.model, "--tokenizer", rig.model, "--skip-chat-template"]
-    words += ["--dataset-name", "custom", "--dataset-path", str(folder / "prompts.jsonl"), "--custom-output-len", "16"]
-    words += ["--num-prompts", "16", "--disable-shuffle", "--temperature", "0", "--ignore-eos", "--save-result"]
+    words = ["--base-url", server.url, "--model", server.model, "--tokenizer", rig.model, "--seed", str(number)]
+    words += ["--dataset-name", "random", "--random-input-len", "12", "--random-output-len", "16"]
+    words += ["--num-prompts", "16", "--temperature", "0", "--ignore-eos", "--save-result"]
     words += ["--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", "90,99"]
     words += ["--result-dir", str(folder), "--result-filename", result]
     env = variables(rig, os.environ, forbid=False)

@@ -15,6 +15,8 @@ import time
 MODE = dict(word.partition("=")[::2] for word in os.environ.get("MOCK", "").split())
 WORDS = sys.argv[sys.argv.index("serve") + 1 :]
 BEGUN = time.monotonic()
+#: Seconds after which it ends by itself, where what is tested is that somebody ends it and nobody does.
+LIFE = 150
 ASKED = [0]
 #: What is only acknowledged, and the word that makes it unknown.
 POSTED = {"/reset_prefix_cache": "no-reset", "/start_profile": "no-profile", "/stop_profile": "no-profile"}
@@ -95,7 +97,7 @@ async def complete(asked: dict, chat: bool, writer: asyncio.StreamWriter) -> Non
         await writer.drain()
         await asyncio.sleep(float(MODE.get("first-delay", "0")))
     if "stall" in MODE:
-        await asyncio.sleep(3600)
+        await asyncio.sleep(LIFE)
     count = max(0, asked["max_tokens"] - int(MODE.get("fewer", "0")))
     prompt = asked["messages"][0]["content"] if chat else asked["prompt"]
     tokens = [(len(prompt) + place + (ASKED[0] if "random" in MODE else 0)) % 100 for place in range(count)]
@@ -154,9 +156,11 @@ async def main() -> None:
             log("OSError: [Errno 98] Address already in use")
             sys.exit(1)
     if "child" in MODE:
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
+        sleeping = f"import time; time.sleep({LIFE})"
+        child = subprocess.Popen([sys.executable, "-c", sleeping], start_new_session=True)
         with open(os.path.join(os.environ["MOCK_FOLDER"], "child"), "w", encoding="ascii") as file:
             file.write(str(child.pid))
+    asyncio.get_running_loop().call_later(LIFE, os._exit, 9)
     server = await asyncio.start_server(serve, option("--host"), int(option("--port")), backlog=1024)
     log("init engine (profile, create kv cache, warmup model) took 1.50 s")
     async with server:
