@@ -26,6 +26,7 @@ def project(tmp_path: Path) -> Path:
     (folder / "patches").mkdir(parents=True)
     shutil.copy(PATCH, folder / "patches")
     (folder / "pyproject.toml").write_text(BLOCKS["pyproject.toml"])
+    (folder / "on-host.sh").write_text(BLOCKS["on-host.sh"])
     programs = tmp_path / "bin"
     programs.mkdir()
     script = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m patchkit "$@"\n'
