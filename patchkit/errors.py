@@ -95,6 +95,13 @@ class SiteError(PatchkitError):
     exit_status = 5
 
 
+class MeasurementError(PatchkitError):
+    """A measurement says nothing of what it is asked: of another job, of another version, without a result."""
+
+    code = "measurement"
+    exit_status = 6
+
+
 class InternalError(PatchkitError):
     """A fault of patchkit's own; worth a report."""
 

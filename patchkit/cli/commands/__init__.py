@@ -172,6 +172,16 @@ COMMANDS: dict[str, Command] = {
         "Show the report of a finished experiment anew, in the form asked for; several are\n"
         "compared: what changed, in which session, and what else differed between them.",
     ),
+    "trace": Command(
+        "trace",
+        "what a profiler trace says, by operation and shape; compare two",
+        "  patchkit trace traces --since 2026-12-01T03:00:00 --batch 512 --layers 18\n"
+        "  patchkit trace traces --newest --kernel d:bkv=256 --without-kernel d:bkv=2048\n"
+        "  patchkit trace compare baseline/traces treatment/traces",
+        "Find the trace that a job's profiler wrote, see that it is of that job, and add up\n"
+        "its operations by program, name and shape, with counts held against the steps.\n"
+        "`compare` shows what moved, appeared and vanished. Exit 6 for a stale trace.",
+    ),
     "schema": Command(
         "lint",
         "print the JSON Schema of patch files, or of recipes",
@@ -193,6 +203,6 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port", "transplant")),
     ("patch files", ("lint", "matrix", "schema")),
-    ("prove", ("recipes", "report", "rig")),
+    ("prove", ("recipes", "report", "trace", "rig")),
     ("help", ("try", "doctor")),
 )
