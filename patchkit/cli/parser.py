@@ -133,8 +133,9 @@ def build_parser(only: str | None) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         _global_options(sub.add_argument_group("global options"), repeated=True)
-        getattr(module, f"configure_{name}")(sub)
-        sub.set_defaults(run=getattr(module, f"run_{name}"))
+        function = name.replace("-", "_")
+        getattr(module, f"configure_{function}")(sub)
+        sub.set_defaults(run=getattr(module, f"run_{function}"))
     return parser
 
 

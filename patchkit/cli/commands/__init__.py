@@ -182,6 +182,14 @@ COMMANDS: dict[str, Command] = {
         "its operations by program, name and shape, with counts held against the steps.\n"
         "`compare` shows what moved, appeared and vanished. Exit 6 for a stale trace.",
     ),
+    "compile-time": Command(
+        "compiletime",
+        "time lowering, compiling and the first run, a fresh process per trial",
+        "  patchkit --python ~/vllm/bin/python compile-time attention\n"
+        "  patchkit compile-time bench/mine.toml --trials 3 --against patchkit-runs/compile-time-mine-...",
+        "Compile what a spec's own Python file makes, with the compile cache off, each trial in\n"
+        "a process of the site's interpreter, the variants by turns; medians with their range.",
+    ),
     "schema": Command(
         "lint",
         "print the JSON Schema of patch files, or of recipes",
@@ -203,6 +211,6 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port", "transplant")),
     ("patch files", ("lint", "matrix", "schema")),
-    ("prove", ("recipes", "report", "trace", "rig")),
+    ("prove", ("recipes", "report", "trace", "compile-time", "rig")),
     ("help", ("try", "doctor")),
 )
