@@ -14,6 +14,8 @@ MOST_KINDS = 1_000_000
 _PAUSE = 0x3FFF
 #: The tags of metadata_id, offset_ps, duration_ps, stats, num_occurrences.
 _KNOWN = frozenset((0x08, 0x10, 0x18, 0x22, 0x28))
+#: The tags of a statistic's value where it is a number, unsigned or signed.
+_VALUE = (0x18, 0x20)
 Tick = Callable[[int, int], None]
 
 
@@ -151,7 +153,7 @@ def _events(
             elif tag == 0x18:
                 duration = value
             elif tag == 0x22:
-                if length and data.startswith(told, at) and data[at + length] in (0x18, 0x20):
+                if length and at + length < stop and data.startswith(told, at) and data[at + length] in _VALUE:
                     own, _ = varint(data, at + length + 1, min(at + value, stop))
                 at += value
             elif tag == 0x28:

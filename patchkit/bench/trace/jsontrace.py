@@ -15,7 +15,7 @@ from typing import Any
 
 from patchkit.bench.trace.data import Op, Program, Tally, Trace
 from patchkit.bench.trace.events import MOST_KINDS
-from patchkit.bench.trace.names import instruction_of, program_of, without_layout
+from patchkit.bench.trace.names import base_of, instruction_of, program_of, without_layout
 from patchkit.bench.trace.wire import Malformed
 from patchkit.bench.trace.xplane import CONTAINERS, DEVICE
 from patchkit.tuples import NamedTuple
@@ -179,10 +179,17 @@ class _Reading:
             times[0].append(begin)
             times[1].append(length)
 
+    def _leave_out(self, container: str, count: int) -> None:
+        what = f"{container} (its body is counted)"
+        self.left_out[what] = self.left_out.get(what, 0) + count
+
     def _cpu(self) -> tuple[list[Op], list[Program]]:
         ops = []
         for key, (_, durations) in self.times.items():
-            if key.module:
+            base = base_of(key.name)
+            if key.module and base in CONTAINERS:
+                self._leave_out(base, len(durations))
+            elif key.module:
                 ops.append(_op(key, key.pid, key.module, None, None, durations))
         programs = [Program(device, name, None, len(runs), None) for (device, name), runs in self.runs.items()]
         return ops, programs
@@ -224,8 +231,7 @@ class _Reading:
     ) -> None:
         parts = instruction_of(key.text)
         if key.category in CONTAINERS or parts.opcode in CONTAINERS:
-            what = f"{key.category or parts.opcode} (its body is counted)"
-            self.left_out[what] = self.left_out.get(what, 0) + len(times[0])
+            self._leave_out(key.category or parts.opcode or "", len(times[0]))
             return
         shape = without_layout(key.shape) or parts.shape
         by_program: dict[tuple[str, int | None], array[float]] = {}

@@ -51,7 +51,7 @@ def read_trace(path: str, tick: Tick | None = None, *, most: int = MOST_BYTES) -
             hint="name a trace file, or the folder that the profiler wrote to",
             details={"path": path},
         ) from None
-    except (Malformed, zlib.error, IndexError) as error:
+    except (Malformed, zlib.error) as error:
         raise UsageError(
             f"{path} is no trace that can be read: {error}",
             code="trace",

@@ -111,15 +111,19 @@ class Checked(NamedTuple):
 
 
 def check(trace: Trace, rows: Sequence[Row], expected: Expected) -> Checked:
-    """Hold the rows against what is known of the job."""
+    """Hold the rows against what is known of the job.
+
+    Counts are held against each other in any case, and told as findings where steps or layers are known.
+    """
     findings = _authentic(trace, rows, expected)
-    runs = steps_of(trace, rows, expected.batch)
-    steps = runs if expected.steps is None else expected.steps
-    each = _runs_each(trace)
-    marked = tuple(_mark(row, each.get((row.program, row.program_id)), expected, steps) for row in rows)
+    runs = _runs_each(trace)
+    steps = steps_of(trace, rows, expected.batch) if expected.steps is None else expected.steps
+    marked = tuple(_mark(row, runs.get((row.program, row.program_id)), expected, steps) for row in rows)
     if not findings:
-        if steps is not None:
-            findings += _counts(marked, runs, steps, expected)
+        if expected.steps is not None:
+            findings += _steps(rows, runs, expected.steps)
+        if expected.steps is not None or expected.layers is not None:
+            findings += _counts(marked, expected)
         findings += _kernels(marked, expected)
     return Checked(marked, steps, tuple(findings))
 
@@ -146,9 +150,9 @@ def _authentic(trace: Trace, rows: Sequence[Row], expected: Expected) -> list[Fi
 
 
 def steps_of(trace: Trace, rows: Sequence[Row], batch: int | None = None) -> int | None:
-    """The decode steps in a trace: the runs, on one device, of the program that took the most time.
+    """The decode steps in a trace, by its own account: the runs, on one device, of the program that ran most often.
 
-    Only programs that carry the batch count, where that is given.
+    Only programs that carry the batch count, where that is given, and of those the ones with a tenth of the time.
     """
     times: dict[tuple[str, int | None], int] = {}
     carrying = set()
@@ -158,8 +162,8 @@ def steps_of(trace: Trace, rows: Sequence[Row], batch: int | None = None) -> int
         if batch is None or carries(row.shape, batch):
             carrying.add(key)
     runs = _runs_each(trace)
-    known = [key for key in times if key in runs and key in carrying]
-    return runs[max(known, key=lambda key: times[key])] if known else None
+    least = sum(times[key] for key in carrying) / 10
+    return max((runs[key] for key in carrying if times[key] >= least and key in runs), default=None)
 
 
 def _runs_each(trace: Trace) -> dict[tuple[str, int | None], int]:
@@ -173,42 +177,46 @@ def _runs_each(trace: Trace) -> dict[tuple[str, int | None], int]:
 def _mark(row: Row, runs: int | None, expected: Expected, steps: int | None) -> Marked:
     """The phase of a row, by how often its program ran on one device, and how often it itself."""
     each, rest = divmod(row.occurrences, row.devices)
-    if steps is None or not steps:
-        return Marked(row, "", each // runs if runs and not rest and each % runs == 0 else None)
+    if rest:
+        return Marked(row, "uneven")
+    if steps is None:
+        return Marked(row, "", each // runs) if runs and each % runs == 0 else Marked(row)
     if runs is None:
         layers = expected.layers
-        if not rest and each % steps == 0:
+        if each % steps == 0:
             return Marked(row, "decode", each // steps)
-        if not rest and layers and each % layers == 0 and each < steps * layers:
+        if layers and each % layers == 0 and each < steps * layers:
             return Marked(row, "prefill", layers)
-    elif not rest and runs < steps and each % runs == 0:
+    elif runs < steps and each % runs == 0:
         return Marked(row, "prefill", each // runs)
-    elif not rest and runs >= steps and each % steps == 0:
+    elif runs >= steps and each % steps == 0:
         return Marked(row, "decode", each // steps)
     return Marked(row, "uneven")
 
 
-def _counts(marked: Sequence[Marked], runs: int | None, steps: int, expected: Expected) -> list[Finding]:
-    """What is wrong with how often things ran. ``runs``: of the program that took the most time."""
-    found = []
-    if runs is not None and runs != steps:
-        found.append(
-            Finding(
-                "steps",
-                f"the program that took the most time ran {runs} times, and {steps} steps are expected: "
-                "the trace covers another part of the job, or lost events",
-            )
-        )
+def _steps(rows: Sequence[Row], runs: dict[tuple[str, int | None], int], steps: int) -> list[Finding]:
+    """Whether some program ran as often as there were steps."""
+    known = list(dict.fromkeys((row.program, row.program_id) for row in rows if (row.program, row.program_id) in runs))
+    if not known or any(runs[key] == steps for key in known):
+        return []
+    told = ", ".join(
+        f"{name or 'one without a name'} {runs[name, number]} times" for name, number in known[:_MOST_TOLD]
+    )
+    message = f"no program ran {steps} times, as often as there were steps: the trace covers another part of the job, "
+    return [Finding("steps", f"{message}or lost events; ran: {told}")]
+
+
+def _counts(marked: Sequence[Marked], expected: Expected) -> list[Finding]:
+    """What is wrong with how often things ran."""
     uneven = [one.row for one in marked if one.phase == "uneven"]
+    found = []
     for row in uneven[:_MOST_TOLD]:
-        times = f"on {row.devices} devices " if row.devices > 1 else ""
-        found.append(
-            Finding(
-                "count",
-                f"{row.label()}: {row.occurrences} occurrences {times}are no whole number in each of {steps} steps: "
-                "events were lost, or the trace begins or ends within a step",
-            )
+        where = f" on {row.devices} devices" if row.devices > 1 else ""
+        message = (
+            f"{row.label()}: {row.occurrences} occurrences{where} are not as many in each step: events were lost, "
         )
+        more = "the trace begins or ends within a step, or not every step has it"
+        found.append(Finding("count", message + more))
     if len(uneven) > _MOST_TOLD:
         found.append(Finding("count", f"and {len(uneven) - _MOST_TOLD} rows more"))
     layers = expected.layers
@@ -219,7 +227,7 @@ def _counts(marked: Sequence[Marked], runs: int | None, steps: int, expected: Ex
             for one in decode
             if kernel_of(one.row.name) is not None and one.per_step != layers
         ]
-        if decode and not any(one.per_step is not None and one.per_step % layers == 0 for one in decode):
+        if not any(one.per_step is not None and one.per_step % layers == 0 for one in decode):
             found.append(Finding("layers", f"no operation runs {layers} times in a step, once in each layer"))
     return found
 

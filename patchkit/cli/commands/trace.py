@@ -79,7 +79,7 @@ def _show(arguments: Namespace, path: str) -> int:
     rows = tabulate(trace)
     checked = check(trace, rows, expected)
     _refuse_stale(trace, checked, rows, since)
-    for line in _head(trace, found, checked):
+    for line in _head(trace, found, checked, told=arguments.steps is not None):
         output.paragraph(line.strip(), len(line) - len(line.lstrip()), hanging=2)
     for line in _table(checked, arguments.top):
         output.line(line)
@@ -189,7 +189,7 @@ def _iso(seconds: float) -> str:
         return f"{seconds:.0f} s"
 
 
-def _head(trace: Trace, found: Found, checked: Checked) -> list[str]:
+def _head(trace: Trace, found: Found, checked: Checked, *, told: bool) -> list[str]:
     versions = ", ".join(
         f"{name.removesuffix('_version')} {version}"
         for name, version in trace.versions.items()
@@ -201,7 +201,7 @@ def _head(trace: Trace, found: Found, checked: Checked) -> list[str]:
         f"  {trace.platform}{began}{', ' + versions if versions else ''}, {trace.events} events of operations",
     ]
     if checked.steps is not None:
-        lines.append(f"  {checked.steps} steps")
+        lines.append(f"  {checked.steps} steps" + ("" if told else ", by the program that ran most often"))
     if trace.platform == "cpu":
         lines.append("  times of a CPU say nothing of a TPU")
     lines += [f"  not taken: {one.path}, {reason}" for one, reason in found.ignored[:_MOST_IGNORED]]
