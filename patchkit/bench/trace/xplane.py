@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from patchkit.bench.trace.data import Op, Program, Tally, Trace
-from patchkit.bench.trace.events import CpuKey, Tick, line_name, tally_line, tally_thread
+from patchkit.bench.trace.events import CPU_STATS, CpuKey, Tick, line_name, tally_line, tally_thread
 from patchkit.bench.trace.hlo import Described, describe
 from patchkit.bench.trace.names import instruction_of, program_of, without_layout
 from patchkit.bench.trace.wire import FIXED64, SPAN, VARINT, Malformed, fields, signed, text
@@ -26,8 +26,6 @@ CONTAINERS = frozenset(("while", "conditional", "call"))
 DEVICE = re.compile(r"/device:TPU:\d+")
 _OPS, _MODULES = "XLA Ops", "XLA Modules"
 _WORDS = frozenset(("hlo_category", "source", "tf_op", "shape_with_layout"))
-#: Statistics of an event on a CPU.
-CPU_STATS = frozenset(("hlo_op", "program_id", "hlo_module", "run_id", "device_ordinal"))
 _HLO = frozenset(("Hlo Proto", "hlo_proto"))
 #: Characters of a name, a scope or a source that are kept: an instruction's text may be longer than a page.
 _MOST_TEXT = 4000

@@ -116,7 +116,10 @@ def _refuse_stale(trace: Trace, checked: Checked, rows: Sequence[Row], since: fl
 def _read(output: Output, found: Found, read_trace: Any) -> Trace:
     ticker = Ticker(output)
     trace: Trace = read_trace(
-        found.taken.path, lambda done, total: ticker(done >> 20, total >> 20, f"reading, {done >> 20} MiB so far")
+        found.taken.path,
+        lambda done, total: ticker(
+            done >> 20, total >> 20, "reading, in MiB" if total else f"reading, {done >> 20} MiB unpacked"
+        ),
     )
     output.clear_status()
     return trace
