@@ -32,6 +32,7 @@ from support.documents import (
 )
 
 from patchkit import errors
+from patchkit.bench.compiletime.spec import load_spec
 from patchkit.cli.commands import COMMANDS
 from patchkit.cli.output import Output
 from patchkit.cli.parser import build_parser, parse
@@ -104,6 +105,9 @@ def test_every_patch_in_a_document_loads_and_lints(path: Path, tmp_path: Path) -
             assert name, f"{path.name}:{block.line}"
             file = tmp_path / f"{name[1]}.toml"
             file.write_text(block.text, encoding="utf-8")
+            if "[[variant]]" in block.text:
+                load_spec(str(file))
+                continue
             if is_recipe(str(file)):
                 assert lint_recipe(str(file)) == [], f"{path.name}:{block.line}"
                 continue
@@ -268,7 +272,8 @@ FIX = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x
 
 
 @pytest.mark.parametrize(
-    "command", sorted(set(COMMANDS) - {"matrix", "port", "report", "revert", "rig", "sync", "try"})
+    "command",
+    sorted(set(COMMANDS) - {"compile-time", "matrix", "port", "report", "revert", "rig", "sync", "trace", "try"}),
 )
 def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench, tmp_path: Path) -> None:
     examples = {block.title: block for block in blocks(document("docs/commands.md")) if block.language == "json"}
@@ -351,7 +356,8 @@ def test_every_error_code_is_documented_and_every_documented_one_is_raised() -> 
 
 
 @pytest.mark.parametrize(
-    "kind", ["UsageError", "PatchFileError", "GuardError", "PlanError", "SiteError", "InternalError"]
+    "kind",
+    ["UsageError", "PatchFileError", "GuardError", "PlanError", "SiteError", "MeasurementError", "InternalError"],
 )
 def test_a_code_stands_under_the_exit_status_of_its_class(kind: str) -> None:
     text = document("docs/errors.md")

@@ -186,9 +186,9 @@ COMMANDS: dict[str, Command] = {
         "compiletime",
         "time lowering, compiling and the first run, a fresh process per trial",
         "  patchkit --python ~/vllm/bin/python compile-time attention\n"
-        "  patchkit compile-time bench/mine.toml --trials 3 --against patchkit-runs/compile-time-mine-...",
-        "Compile what a spec's own Python file makes, with the compile cache off, each trial in\n"
-        "a process of the site's interpreter, the variants by turns; medians with their range.",
+        "  patchkit compile-time bench/mine.toml --trials 3 --against runs/yesterday",
+        "Compile what a spec's own Python file makes, with the compile cache off, each trial\n"
+        "in a process of the site's interpreter, the variants by turns; medians and ranges.",
     ),
     "schema": Command(
         "lint",

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.documents import blocks, document
 
 from patchkit.bench.compiletime.result import Trial, order_of, same_ground, summarize
 from patchkit.bench.compiletime.run import environment, read_result
@@ -119,6 +120,19 @@ def test_json_and_an_earlier_result(bench: Path, capsys: pytest.CaptureFixture[s
     assert [variant["trials"] for variant in found["variants"]] == [2, 2]
     assert [variant["trials"] for variant in found["earlier"]] == [1, 1]
     assert found["spec"]["published"] == {"a": {"on": "another machine", "ms": {"compile": [12.5, None, None]}}}
+
+
+def test_the_json_is_as_documented(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = next(block for block in blocks(document("docs/commands.md")) if block.title == "compile-time")
+    shown = json.loads(example.text)
+    assert run("--trials", "1", "--output", "out", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == set(shown)
+    for name in ("site", "spec", "versions", "device"):
+        assert set(found[name]) == set(shown[name]), name
+    assert set(found["variants"][0]) == set(shown["variants"][0])
+    assert set(found["variants"][0]["ms"]) == {"lower", "compile", "first_run"}
+    assert set(found["variants"][0]["ms"]["lower"]) == set(shown["variants"][0]["ms"]["lower"])
 
 
 def test_another_version_of_jax_is_not_put_beside(
