@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.documents import blocks, document
-from support.traces import LAYERS, STARTED, STEPS, study, study_space
+from support.traces import LAYERS, STARTED, STEPS, Op, study, study_space
 
 from patchkit.cli.main import main
 
@@ -133,6 +133,17 @@ def test_compare(tmp_path: Path, baseline: Path, capsys: Capture) -> None:
 def test_compare_with_steps_that_are_told(baseline: Path, capsys: Capture) -> None:
     assert main(["trace", "compare", str(baseline), str(baseline), "--steps", "258,129", "--json"]) == 0
     assert {change["scale"] for change in json.loads(capsys.readouterr().out)["changes"]} == {2.0}
+
+
+def test_names_in_a_trace_do_not_steer_a_terminal(tmp_path: Path, capsys: Capture) -> None:
+    bad = Op("%evil\x1b[2J\u202e.1 = f32[512] add(f32[512] %a)", STEPS, 100, source="a\x1b[31m.py:1", scope="\x07")
+    saved(tmp_path, study_space([bad]))
+    assert main(["trace", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "evil\\x1b[2J\\u202e.1" in out
+    assert "\x1b" not in out
+    assert main(["trace", "compare", str(tmp_path), str(tmp_path)]) == 0
+    assert "\x1b" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

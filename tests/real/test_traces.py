@@ -24,7 +24,8 @@ import jax.numpy as jnp
 
 @jax.jit
 def step(x, w):
-    y = jnp.tanh(x @ w)
+    with jax.named_scope("RPAd-p_16-bq_1_1-bkv_256_128"):  # as interpret mode names what a kernel is made of
+        y = jnp.tanh(x @ w)
     y = jax.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y) * 0.5, y)
     return jnp.argmax(y, -1)
 
@@ -118,6 +119,9 @@ def test_a_trace_without_a_folder_is_found(
     assert main(["trace", str(tmp_path), *checks, "--json"]) == 0
     assert "None/plugins/profile" in json.loads(capsys.readouterr().out)["trace"]["path"]
     assert main(["trace", "traces", "--batch", "511"]) == 6
+    assert main(["trace", "traces", "--kernel", "d:bkv=256,bkv_compute=128,page=16"]) == 0
+    assert main(["trace", "traces", "--kernel", "d:bkv=25"]) == 1
+    assert main(["trace", "traces", "--without-kernel", "d:bkv=256"]) == 1
     assert main(["trace", "traces", "--steps", "8"]) == 1
     assert main(["trace", "compare", "traces", "None", "--json"]) == 0
     kinds = {change["kind"] for change in json.loads(capsys.readouterr().out.splitlines()[-1])["changes"]}

@@ -82,6 +82,7 @@ def _module(path: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    sys.dont_write_bytecode = True  # nothing beside a script that may lie in somebody's site-packages
     spec.loader.exec_module(module)
     return module
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import IO
 
 from patchkit.bench.trace.data import Trace
@@ -13,16 +14,16 @@ from patchkit.bench.trace.jsontrace import parse_json_trace
 from patchkit.bench.trace.wire import Malformed
 from patchkit.bench.trace.xplane import parse_xplane
 from patchkit.errors import UsageError
-from patchkit.runtime.ledger import open_regular, read_regular
+from patchkit.runtime.ledger import open_regular
 
 MOST_BYTES = 1 << 30
-"""Of a trace, unpacked: it is held in memory whole where it is an ``.xplane.pb``."""
+"""Of a trace, unpacked: an ``.xplane.pb`` is held in memory whole."""
 _PIECE = 1 << 20
 _GZIP = b"\x1f\x8b"
 
 
 def read_trace(path: str, tick: Tick | None = None, *, most: int = MOST_BYTES) -> Trace:
-    """Read an ``.xplane.pb``, a ``.trace.json`` or a packed one, which its first bytes tell.
+    """Read an ``.xplane.pb`` or a ``.trace.json``, packed or not, which its first bytes tell.
 
     Args:
         path: The file.
@@ -34,15 +35,14 @@ def read_trace(path: str, tick: Tick | None = None, *, most: int = MOST_BYTES) -
     """
     try:
         with open_regular(path) as file:
-            begin = file.read(2)
+            packed = file.read(2) == _GZIP
             file.seek(0)
-            if begin == _GZIP:
-                return parse_json_trace(_texts(_unpacked(file), most, tick), path)
-            if begin[:1] in (b"{", b"[") or not begin:
-                return parse_json_trace(_texts(_pieces(file), most, tick), path)
-        data = read_regular(path, most)
-        if len(data) > most:
-            raise Malformed(_too_large(most))
+            pieces = _limited(_unpacked(file) if packed else _pieces(file), most, tick)
+            first = next(pieces, b"")
+            whole = chain([first], pieces)
+            if not first or first.lstrip()[:1] in (b"{", b"["):
+                return parse_json_trace(_texts(whole), path)
+            data = b"".join(whole)
         return parse_xplane(data, path, tick)
     except OSError as error:
         raise UsageError(
@@ -58,10 +58,6 @@ def read_trace(path: str, tick: Tick | None = None, *, most: int = MOST_BYTES) -
             hint="a trace that was cut off, as by an engine that was killed, is to be made again",
             details={"path": path, "reason": str(error)},
         ) from None
-
-
-def _too_large(most: int) -> str:
-    return f"it is larger than {most >> 20} MiB; trace fewer steps"
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -90,13 +86,18 @@ def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
         raise Malformed("the packed data are cut off")
 
 
-def _texts(pieces: Iterator[bytes], most: int, tick: Tick | None) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+def _limited(pieces: Iterator[bytes], most: int, tick: Tick | None) -> Iterator[bytes]:
     done = 0
     for piece in pieces:
         done += len(piece)
         if done > most:
-            raise Malformed(_too_large(most))
+            raise Malformed(f"it is larger than {most >> 20} MiB; trace fewer steps")
         if tick is not None:
             tick(done, 0)
+        yield piece
+
+
+def _texts(pieces: Iterable[bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in pieces:
         yield decoder.decode(piece)
