@@ -28,6 +28,7 @@ _BEGIN = re.compile(r'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _PICOSECONDS = 1_000_000  # in the unit of `ts` and `dur`, a microsecond
 
+_HOST = "/host:CPU"
 #: Microseconds: a time beyond is none.
 _LATEST = 1e18
 
@@ -164,11 +165,11 @@ class _Reading:
                 word("source"),
                 word("hlo_module"),
             )
-            if key.module:  # an operation on a CPU
+            if key.module and self.processes.get(event.get("pid"), _HOST) == _HOST:  # an operation on a CPU
                 device = f"cpu:{args.get('device_ordinal', 0)}"
                 key = key._replace(pid=device, tid=None, name=str(args.get("hlo_op", key.name)))
                 self.runs.setdefault((device, key.module), set()).add(str(args.get("run_id", "")))
-            elif self.processes.get(event.get("pid")) == "/host:CPU":
+            elif self.processes.get(event.get("pid")) == _HOST:
                 return
             times = self.times.get(key)
             if times is None:

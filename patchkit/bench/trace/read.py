@@ -35,14 +35,19 @@ def read_trace(path: str, tick: Tick | None = None, *, most: int = MOST_BYTES) -
     """
     try:
         with open_regular(path) as file:
-            packed = file.read(2) == _GZIP
+            begin = file.read(2)
             file.seek(0)
-            pieces = _limited(_unpacked(file) if packed else _pieces(file), most, tick)
-            first = next(pieces, b"")
-            whole = chain([first], pieces)
-            if not first or first.lstrip()[:1] in (b"{", b"["):
-                return parse_json_trace(_texts(whole), path)
-            data = b"".join(whole)
+            packed = begin == _GZIP
+            pieces: Iterator[bytes] = _limited(_unpacked(file) if packed else _pieces(file), most, tick)
+            if packed:
+                begin = next(pieces, b"")
+                pieces = chain([begin], pieces)
+            if begin[:1] in (b"{", b""):
+                return parse_json_trace(_texts(pieces), path)
+            # At once where that can be: joining pieces holds all of it twice.
+            data = b"".join(pieces) if packed else file.read(most + 1)
+            if len(data) > most:
+                raise Malformed(_too_large(most))
         return parse_xplane(data, path, tick)
     except OSError as error:
         raise UsageError(
@@ -58,6 +63,10 @@ def read_trace(path: str, tick: Tick | None = None, *, most: int = MOST_BYTES) -
             hint="a trace that was cut off, as by an engine that was killed, is to be made again",
             details={"path": path, "reason": str(error)},
         ) from None
+
+
+def _too_large(most: int) -> str:
+    return f"it is larger than {most >> 20} MiB; trace fewer steps"
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -91,7 +100,7 @@ def _limited(pieces: Iterator[bytes], most: int, tick: Tick | None) -> Iterator[
     for piece in pieces:
         done += len(piece)
         if done > most:
-            raise Malformed(f"it is larger than {most >> 20} MiB; trace fewer steps")
+            raise Malformed(_too_large(most))
         if tick is not None:
             tick(done, 0)
         yield piece

@@ -192,6 +192,7 @@ def test_a_gzip_file_that_unpacks_to_more_than_is_allowed(tmp_path: Path) -> Non
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert error.code == "trace"
+    assert "it is larger than 8 MiB" in error.message
     assert used < 40 << 20
 
 
