@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,21 @@ def test_several_sessions(tmp_path: Path, capsys: Capture) -> None:
     found = json.loads(capsys.readouterr().out)["trace"]
     assert found["path"] == str(new)
     assert found["ignored"] == [{"path": str(old), "reason": "of an older session"}]
+
+
+def test_the_tables_of_the_page_are_those_that_are_printed(tmp_path: Path, capsys: Capture) -> None:
+    stock, own = (saved(tmp_path / name, data) for name, data in (("a", study_space()), ("b", tuned())))
+    assert main(["trace", str(saved(tmp_path / "c", study_space(study(bkv=256))))]) == 0
+    assert main(["trace", "compare", str(stock), str(own)]) == 0
+    printed = capsys.readouterr().out
+    for block in (one for one in blocks(document("docs/trace.md")) if one.language == "text"):
+        for line in block.text.strip("\n").split("\n"):
+            pattern = ".*".join(re.escape(part.strip()) for part in line.split("..."))
+            assert re.search(pattern, printed), line
+
+
+def tuned() -> bytes:
+    return study_space(study(bkv=256, kernel_ps=300_000_000, copy=False))
 
 
 def test_compare(tmp_path: Path, baseline: Path, capsys: Capture) -> None:

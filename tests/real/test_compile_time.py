@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from support.documents import blocks, document
 
+from patchkit.bench.compiletime.spec import load_spec, path_of
 from patchkit.cli.main import main
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+#: Lowers for a TPU, where there is none, what a function of a script makes: prints whether Mosaic is to compile it.
+FOR_A_TPU = """
+import sys
+import jax, jax.export
+here = jax.default_backend
+jax.default_backend = lambda: "tpu"
+module = {"__name__": "script"}
+exec(open(sys.argv[1]).read(), module)
+jitted, arguments, *note = module[sys.argv[2]]()
+jax.default_backend = here
+text = jax.export.export(jitted, platforms=["tpu"])(*arguments).mlir_module()
+print("tpu_custom_call" in text, note)
+"""
 
 Capture = pytest.CaptureFixture[str]
 
@@ -65,3 +81,10 @@ def test_a_cache_that_the_script_turns_on_is_noticed(jax_python: Path, tmp_path:
         told.append(capsys.readouterr().err)
     assert "the compile cache is on" in told[0]
     assert "came out of it" in told[1], "by jax's own count"
+
+
+@pytest.mark.parametrize(("function", "printed"), [("xla", "False []\n"), ("pallas_flash", "True []\n")])
+def test_on_a_tpu_the_kernel_goes_to_mosaic(function: str, printed: str, jax_python: Path) -> None:
+    script = load_spec(path_of("attention")).script
+    done = subprocess.run([jax_python, "-c", FOR_A_TPU, script, function], capture_output=True, text=True, check=True)
+    assert done.stdout == printed
