@@ -18,6 +18,8 @@ def complete(parser: argparse.ArgumentParser) -> None:
                 for option in sub._actions:
                     if option.metavar == "NAME":
                         option.completer = patch_names
+                    elif option.metavar == "RECIPE":
+                        option.completer = names_of_recipes
     argcomplete.autocomplete(parser)
 
 
@@ -29,4 +31,15 @@ def patch_names(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[
     try:
         return [name for name, _, _ in catalog_of(parsed_args).names() if name.startswith(prefix)]
     except PatchkitError:  # a folder that is not there, a wrong project file: the command itself will say so
+        return []
+
+
+def names_of_recipes(prefix: str, **_: Any) -> list[str]:
+    """The names of the recipes that begin with ``prefix``."""
+    from patchkit.bench.catalog import recipe_folders, recipe_names
+    from patchkit.errors import PatchkitError
+
+    try:
+        return [name for name, _, _ in recipe_names(recipe_folders()) if name.startswith(prefix)]
+    except PatchkitError:
         return []

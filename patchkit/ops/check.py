@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.errors import SiteError
+from patchkit.ops.session import EXPERIMENT
 from patchkit.runtime.ledger import check_files, infos_of, installed, lost, missing_blobs, read, state_path
 from patchkit.site.environment import ledger_homes
 from patchkit.site.shadow import Glance
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from patchkit.ops.catalog import Catalog
     from patchkit.ops.drift import Drift
+    from patchkit.ops.experiment import Mark
     from patchkit.site.environment import Site
     from patchkit.state.journal import Journal
     from patchkit.state.lock import Holder
@@ -82,16 +84,20 @@ class PatchState(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What ``check`` found: the states, notices of interrupted commands, and the error of each damaged ledger."""
+    """What ``check`` found: the states, notices of interrupted commands, and the error of each damaged ledger.
+
+    ``left`` has an error for each experiment that was ended before it could put the site back.
+    """
 
     states: list[PatchState]
     notices: list[str]
     damage: list[SiteError]
+    left: list[SiteError]
 
     @property
     def clean(self) -> bool:
         """Whether nothing needs doing."""
-        return not self.damage and all(state.clean for state in self.states)
+        return not self.damage and not self.left and all(state.clean for state in self.states)
 
 
 class _Home:
@@ -263,12 +269,17 @@ def _look(site: Site, names: Sequence[str], catalog: Catalog | None, mended: lis
     """One look at the site; what it mends is added to ``mended``."""
     from patchkit.ops.drift import Drift
 
-    report = Report([], [], [])
+    report = Report([], [], [], [])
     drift = Drift(site, catalog)
     recorded: dict[str, list[Callable[[], PatchState]]] = {}
     upstreamed: dict[str, list[Callable[[], PatchState]]] = {}
     homes: list[_Home] = []
+    marks: list[Mark] = []
     for path in ledger_homes(site):
+        if os.path.lexists(state_path(path, EXPERIMENT)):
+            from patchkit.ops.experiment import seen
+
+            marks += seen(path, report)
         states, home = _read_home(site, path, report, mended)
         for state in states:
             recorded.setdefault(state.name, []).append(partial(_as_is, state))
@@ -300,6 +311,10 @@ def _look(site: Site, names: Sequence[str], catalog: Catalog | None, mended: lis
             report.states.extend(state() for state in upstreamed[name])
         else:
             report.states.append(drift.never_applied(name, wanted=name in wanted))
+    if marks:
+        from patchkit.ops.experiment import as_before
+
+        report.states[:] = as_before(report.states, marks)
     return report
 
 

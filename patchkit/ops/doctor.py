@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from patchkit.errors import PatchkitError, SiteError
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.homes import Homes
+from patchkit.ops.session import EXPERIMENT
 from patchkit.ops.witness import compare, may_be_linked, notes_in_place
 from patchkit.ops.workspace import Workspace
 from patchkit.runtime.ledger import lost, missing_blobs, state_path
@@ -57,6 +58,7 @@ def diagnose(
     homes = ledger_homes(site)
     for home in homes if site.home in homes else [site.home, *homes]:
         facts += _ledger(home)
+        facts += _experiment(home)
     found, more = _distributions(site)
     facts += more
     return facts + _tainted(site, catalog, found, deep=deep, progress=progress) + _without_effect(site)
@@ -107,6 +109,19 @@ def _ledger(home: str) -> list[Fact]:
                 )
             )
     return facts
+
+
+def _experiment(home: str) -> list[Fact]:
+    """An experiment that is at work here, or was left."""
+    if not os.path.lexists(state_path(home, EXPERIMENT)):
+        return []
+    from patchkit.ops.check import Report
+    from patchkit.ops.experiment import seen
+
+    report = Report([], [], [], [])
+    seen(home, report)
+    facts = [Fact("note", "experiment", text) for text in report.notices]
+    return facts + [Fact("problem", "experiment", error.message, error.hint) for error in report.left]
 
 
 def _damaged_copies(home: str, ledger: Ledger) -> list[Fact]:

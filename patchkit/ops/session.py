@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from patchkit.state.transaction import Recovery
 
 
+#: The mark of an experiment, :mod:`patchkit.ops.experiment`.
+EXPERIMENT = "rebench.json"
+
+
 class Mended(NamedTuple):
     """What was found of interrupted commands: what was done, in words, and the error of each that still waits."""
 
@@ -66,7 +70,20 @@ def opened(site: Site, *, write: bool, notice: Callable[[str], None]) -> Iterato
         recovery = recover(site.home)
         if recovery is not None:
             notice(_mended(site.home, recovery))
+        pass_gate(site, site.home, notice)
         yield Workspace(site)
+
+
+def pass_gate(site: Site, home: str, notice: Callable[[str], None]) -> None:
+    """Before a directory is written: no experiment is at work in it, and what a dead one left is put back.
+
+    Raises:
+        SiteError: ``experiment-running``, or it cannot be put back.
+    """
+    if os.path.lexists(state_path(home, EXPERIMENT)):
+        from patchkit.ops.experiment import gate
+
+        gate(site, home, notice)
 
 
 def waiting_text(holder: Holder) -> str:
@@ -108,6 +125,8 @@ def mend(site: Site, *, wait: bool, notice: Callable[[str], None] | None = None)
     for home in ledger_homes(site):
         try:
             found.notices.extend(mend_home(site, home, wait=wait, notice=notice).notices)
+            if wait:
+                pass_gate(site, home, found.notices.append)
         except SiteError as error:
             found.waiting[home] = error
     return found

@@ -164,6 +164,16 @@ COMMANDS: dict[str, Command] = {
         "List the experiments that can be named; or explain one: what is compared, how it is\n"
         "judged, how many processes that takes, and what was published.",
     ),
+    "rebench": Command(
+        "rebench",
+        "measure patches against their baseline; only what earns its place stays",
+        "  patchkit rebench logits-greedy --dry-run      the plan\n"
+        "  patchkit --python ~/vllm/bin/python rebench logits-greedy\n"
+        "  patchkit rebench logits-greedy --resume      after Ctrl-C, or worse",
+        "Run a recipe's experiment on the site: pairs of fresh processes, patches in and out\n"
+        "between them, a verdict after each pair. Patches stay where they pass; else they are\n"
+        "taken back and the baseline is measured again. Exit 0 pass, 1 regressed, 6 otherwise.",
+    ),
     "report": Command(
         "report",
         "show an experiment again, or compare several",
@@ -211,6 +221,6 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("look", ("check", "list", "show", "diff", "log", "live", "require")),
     ("write", ("new", "edit", "create", "import", "export", "port", "transplant")),
     ("patch files", ("lint", "matrix", "schema")),
-    ("prove", ("recipes", "report", "trace", "compile-time", "rig")),
+    ("prove", ("recipes", "rebench", "report", "trace", "compile-time", "rig")),
     ("help", ("try", "doctor")),
 )

@@ -41,7 +41,10 @@ def run_check(arguments: Namespace) -> int:
     for damage in report.damage:
         output.note(f"{output.paint('damaged', 'red', sys.stderr)}: {damage.message}")
         output.note(f"{output.paint('hint', 'cyan', sys.stderr)}: {told(arguments, damage.hint or '')}")
-    if not states and not report.damage:
+    for left in report.left:
+        output.note(f"{output.paint('unfinished', 'red', sys.stderr)}: {left.message}")
+        output.note(f"{output.paint('hint', 'cyan', sys.stderr)}: {told(arguments, left.hint or '')}")
+    if not states and not report.damage and not report.left:
         # Also with --quiet: a check that looked in the wrong place must not pass for one that found all well.
         output.note(f"nothing was checked: no patch is applied in {site.home} and {_nobody(catalog)}")
     output.json(
@@ -62,6 +65,7 @@ def run_check(arguments: Namespace) -> int:
         ],
         notices=report.notices,
         damage=report.damage[0].to_json() if report.damage else None,
+        experiment=report.left[0].to_json() if report.left else None,
     )
     return 0 if report.clean else 1
 
