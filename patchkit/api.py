@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from patchkit.model.load import load_patch
 from patchkit.model.patch import Patch
@@ -15,6 +16,10 @@ from patchkit.ops.check import PatchState, check_site
 from patchkit.ops.outcome import Outcome
 from patchkit.ops.revert import revert_site
 from patchkit.site.environment import Site, resolve
+
+if TYPE_CHECKING:
+    from patchkit.bench.report import Report
+    from patchkit.model.recipe import Recipe
 
 
 def load(name: str | os.PathLike[str], *, patches: Sequence[str] = ()) -> Patch:
@@ -73,6 +78,49 @@ def check(*names: str, site: str | Site | None = None, patches: Sequence[str] = 
     if report.damage:
         raise report.damage[0]
     return report.states
+
+
+def rebench(
+    recipe: str | Recipe,
+    *,
+    site: str | Site | None = None,
+    patches: Sequence[str] = (),
+    runs: str | None = None,
+    resume: str | None = None,
+    in_memory: bool = False,
+    preflight: bool = True,
+    keep_inconclusive: bool = False,
+    allow_known_bad: bool = False,
+) -> Report:
+    """Measure the patches of a recipe on the site; only what passes stays applied.
+
+    Args:
+        recipe: Its name, the path of its file, or itself.
+        site: The site; None: where the recipe is a rig's, that of the rig.
+        patches: Folders of patches to look in first.
+        runs: The folder that keeps sessions.
+        resume: The folder of a session to go on with; empty: the newest of the recipe without a report.
+        in_memory: Patches in memory only.
+        preflight: Whether the recipe's preflight is run.
+        keep_inconclusive: Patches stay that can neither be passed nor refused.
+        allow_known_bad: Accept patches that are tagged ``known-bad``.
+
+    Raises:
+        PatchkitError: As ``patchkit rebench``; a verdict is no error.
+    """
+    from patchkit.bench.catalog import find_recipe
+    from patchkit.bench.plan import Options, make_plan
+    from patchkit.bench.rigged import site_for
+    from patchkit.bench.session import begin, run_session
+    from patchkit.bench.store import runs_folder
+    from patchkit.bench.voice import Voice
+
+    found = find_recipe(recipe) if isinstance(recipe, str) else recipe
+    where = (site_for(found, os.environ) if site is None else None) or _site(site)
+    folder = runs_folder(runs, os.environ)
+    options = Options(open_catalog(patches).load, folder, in_memory, preflight, keep_inconclusive, allow_known_bad)
+    plan = make_plan(found, where, options, notice=_silent)
+    return run_session(plan, begin(plan, resume), Voice())
 
 
 def _patches(names: Sequence[str | Patch], folders: Sequence[str]) -> list[Patch]:

@@ -273,7 +273,9 @@ FIX = '[[edit]]\nfile = "demo/core.py"\nfind = "y = x + x"\nreplace = "y = 2 * x
 
 @pytest.mark.parametrize(
     "command",
-    sorted(set(COMMANDS) - {"compile-time", "matrix", "port", "report", "revert", "rig", "sync", "trace", "try"}),
+    sorted(
+        set(COMMANDS) - {"compile-time", "matrix", "port", "rebench", "report", "revert", "rig", "sync", "trace", "try"}
+    ),
 )
 def test_the_json_has_the_members_that_are_documented(command: str, bench: Bench, tmp_path: Path) -> None:
     examples = {block.title: block for block in blocks(document("docs/commands.md")) if block.language == "json"}

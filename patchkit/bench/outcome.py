@@ -56,7 +56,7 @@ def aftermath_text(plan: Plan, verdict: str, ratio: float | None, confirm: Run |
     if verdict == "inconclusive" and plan.options.keep:
         return Aftermath("kept", f"{names} stays applied (--on-inconclusive keep)")
     had = sorted({one.name for one in plan.before} & set(plan.recipe.patches))
-    text = f"{names} was taken back" + (f"; {', '.join(had)} had been applied before" if had else "")
+    text = f"{names} was taken back" + (f"; {', '.join(had)} had been applied before" if had else ", as it was before")
     if confirm is not None and confirm.observation.failure is not None:
         text += f"; the baseline could not be measured again: {confirm.observation.failure.message}"
     elif ratio is not None:

@@ -140,10 +140,10 @@ def make_plan(recipe: Recipe, site: Site, options: Options, *, notice: Callable[
             if options.in_memory:
                 raise busy(one, mark)
             gate(site, one, notice)
+    refuse_drift(site)
     before = held(home)
     others = tuple(_parsed(one) for one in before if one.name not in patches)
     used, more = _forecast(recipe, site, patches, others, options, notice)
-    refuse_drift(site)
     _refuse_full(options.runs)
     return Plan(
         recipe,
@@ -299,9 +299,9 @@ def plan_lines(plan: Plan, seconds: float | None) -> list[str]:
         lines.append(f"  in both arms as they are: {', '.join(patch.name for patch in plan.others)}")
     order = ["the treatment once with compilation forbidden"] if has_preflight(plan) else []
     order += [f"{protocol.discarded} discarded run of each arm"] if protocol.discarded else []
-    order.append(f"{protocol.pairs_min} to {protocol.pairs_max} pairs in the order ABBA, judged after each")
+    order.append(f"{_range(protocol.pairs_min, protocol.pairs_max)} pairs in the order ABBA, judged after each")
     lines.append(f"  order: {'; '.join(order)}{points}")
-    lines.append(f"  {least} to {most} processes; {_takes(least, most, seconds)}")
+    lines.append(f"  {_range(least, most)} processes; {_takes(least, most, seconds)}")
     after = "stay in memory only" if plan.options.in_memory else "stay applied"
     if plan.patches:
         lines.append(
@@ -315,10 +315,15 @@ def plan_lines(plan: Plan, seconds: float | None) -> list[str]:
     return [*lines, *(f"  note: {note}" for note in plan.notes)]
 
 
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
+
+
 def _takes(least: int, most: int, seconds: float | None) -> str:
     if seconds is None:
         return "how long one takes is not known before the first"
-    return f"about {clock(least * seconds)} to {clock(most * seconds)}, by earlier runs"
+    shortest, longest = clock(least * seconds), clock(most * seconds)
+    return f"about {shortest}{'' if shortest == longest else f' to {longest}'}, by earlier runs"
 
 
 def clock(seconds: float) -> str:

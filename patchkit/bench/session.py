@@ -22,6 +22,7 @@ from patchkit.bench.outcome import aftermath_text, confirmed, told_preflight
 from patchkit.bench.plan import Plan, Step, clock, count_of, steps_of
 from patchkit.bench.report import Aftermath, PointResult, Report, Run
 from patchkit.bench.signals import ending_in_order, undisturbed
+from patchkit.bench.voice import Voice
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.ops import experiment
 from patchkit.ops.records import read_folder
@@ -30,22 +31,6 @@ from patchkit.state.lock import lock
 
 if TYPE_CHECKING:
     from patchkit.model.recipe import ArmName, Point
-
-
-class Voice:
-    """To whom a session tells what it does: nobody, unless a method is overridden."""
-
-    def notice(self, text: str) -> None:
-        """Something that is not the result: a wait, a warning."""
-
-    def begin(self, text: str) -> None:
-        """A process begins."""
-
-    def tick(self, text: str) -> None:
-        """What it does at this moment; every second."""
-
-    def done(self, text: str) -> None:
-        """It has ended, and how."""
 
 
 def begin(plan: Plan, resume: str | None) -> store.Session:
@@ -141,6 +126,7 @@ def _undo(plan: Plan, token: str, guardian: Guardian, voice: Voice) -> None:
                 experiment.put_back(Arms(plan, voice.notice).site, mark.before, voice.notice)
                 experiment.remove_mark(plan.home, token)
     except PatchkitError as error:
+        experiment.give_up(plan.home, token)
         voice.notice(f"the site cannot be put back: {error.message}")
         voice.notice("patchkit check tells what it is like; patchkit rebench --restore tries again")
     finally:
@@ -282,12 +268,9 @@ class _Session:
         one = sorted(each)[len(each) // 2] if each else self._guess
         if one is None:
             return elapsed
-        least, most = (max(0, count - order + 1) * one for count in count_of(self.plan))
-        return (
-            f"{elapsed}, about {clock(least)} to {clock(most)} left"
-            if most > least
-            else f"{elapsed}, about {clock(most)} left"
-        )
+        least, most = (clock(max(0, count - order + 1) * one) for count in count_of(self.plan))
+        span = least if least == most else f"{least} to {most}"
+        return f"{elapsed}{',' if elapsed else ';'} about {span} left"
 
     # --- the end
 
@@ -312,6 +295,7 @@ class _Session:
             if mark is not None:  # from here on this is what it is put back to
                 experiment.write_mark(plan.home, mark._replace(before=experiment.held(plan.home)))
         except PatchkitError as error:
+            experiment.give_up(plan.home, self.token)
             text = f"cannot be put back: {error.message}; `patchkit check` tells more, "
             return Aftermath("unchanged", text + "`patchkit rebench --restore` tries again")
         return aftermath_text(plan, verdict, confirmed(plan.recipe, self._of(point), confirm), confirm)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchkitError, SiteError
-from patchkit.ops.session import EXPERIMENT
+from patchkit.ops.session import EXPERIMENT, mend_home
 from patchkit.runtime.ledger import plain, read_regular, state_path
 from patchkit.state import fs
 from patchkit.state.ledger import Ledger
@@ -120,6 +120,13 @@ def write_mark(home: str, mark: Mark) -> None:
     with lock(home):
         data = json.dumps(value, indent=1).encode()
         fs.write_atomic(state_path(home, EXPERIMENT), data, fs.open_like(home))
+
+
+def give_up(home: str, token: str) -> None:
+    """Nobody works at the experiment any more, though the site is not as it was: the mark stays for a person."""
+    mark = read_mark(home)
+    if mark is not None and mark.token == token:
+        write_mark(home, mark._replace(owner=Who(mark.owner.pid, -1), guardian=None))
 
 
 def remove_mark(home: str, token: str) -> None:
@@ -308,6 +315,8 @@ def put_back(
     """
     from patchkit.model.load import parse_patch
 
+    for text in mend_home(site, site.home, wait=True).notices:  # a swap that was killed halfway
+        notice(text)
     wanted = [parse_patch(one.text.encode("utf-8"), one.source or f"{one.name}.toml") for one in before]
     return arrange(site, wanted, notice, force=force, in_order=True)
 

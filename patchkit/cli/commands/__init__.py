@@ -172,7 +172,7 @@ COMMANDS: dict[str, Command] = {
         "  patchkit rebench logits-greedy --resume      after Ctrl-C, or worse",
         "Run a recipe's experiment on the site: pairs of fresh processes, patches in and out\n"
         "between them, a verdict after each pair. Patches stay where they pass; else they are\n"
-        "taken back and the baseline is measured again. Exit 0 pass, 1 regressed, 6 otherwise.",
+        "taken back, and the baseline is measured again. Exit 0 pass, 1 regressed, 6 else.",
     ),
     "report": Command(
         "report",

@@ -6,7 +6,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from patchkit.bench.session import Voice
+from patchkit.bench.voice import Voice
 from patchkit.cli.context import catalog_of, same_site, site_json, site_of, told
 from patchkit.cli.output import Output
 from patchkit.errors import UsageError

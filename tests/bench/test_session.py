@@ -1,0 +1,318 @@
+"""Sessions with scripted engines: what they find, what they leave, what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bench import Bench
+from support.documents import blocks, document
+from support.scripted import Scripted
+
+from patchkit.bench import plan as planning
+from patchkit.bench.commanded import Command
+
+WORSE = {"throughput": 738.0, "ttft": 1.1}
+
+
+@pytest.fixture
+def trial(bench: Bench) -> Scripted:
+    return Scripted(bench)
+
+
+def report(trial: Scripted) -> Any:
+    return json.loads((trial.session / "report.json").read_text())
+
+
+def snapshot(folder: Path) -> dict[str, Any]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes() if path.is_file() else None, path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_a_loss_is_found_after_two_pairs_and_taken_back(trial: Scripted) -> None:
+    trial.plan({}, WORSE)
+    run = trial()
+    assert run.status == 1
+    assert trial.arms == "BT" + "BTTB" + "B"
+    assert trial.bench.pristine()
+    found = report(trial)
+    assert (found["verdict"], found["aftermath"]["action"], found["aftermath"]["confirmed"]) == (
+        "regressed",
+        "reverted",
+        1.0,
+    )
+    assert [one["kind"] for one in found["runs"]] == ["discarded"] * 2 + ["measured"] * 4 + ["confirm"]
+    assert "REGRESSED: trial made things worse" in run.out
+    assert "fix was taken back, as it was before; the baseline then measured 100.0 %" in " ".join(run.out.split())
+    assert trial.bench("check").status == 0
+    assert not (trial.bench.site / ".patchkit" / "rebench.json").exists()
+
+
+def test_no_effect_is_equal_and_stays(trial: Scripted) -> None:
+    run = trial()
+    assert run.status == 0
+    assert trial.arms == "BT" + "BTTBBT"
+    found = report(trial)
+    assert (found["verdict"], found["kind"], found["aftermath"]["action"]) == ("pass", "equal", "kept")
+    assert trial.bench("check", "fix").out.startswith("fix  applied")
+    assert b"y = 2 * x" in trial.bench.read("demo/core.py")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "treatment", "words"),
+    [
+        ({}, {"run": False}, "fix"),
+        ({}, {"tokens": None}, "nobody counted its output tokens"),
+        ({}, {"tokens": {"asked": 64, "came": 60, "sha256": "ab", "failed_requests": 0}}, "60 output tokens came"),
+        (
+            {},
+            {"tokens": {"asked": 64, "came": 64, "sha256": "cd" * 32, "failed_requests": 0}},
+            "the arms answer differently",
+        ),
+        ({}, {"profiler": True}, "a profiler was on"),
+        ({}, {"version_lines": ["engine 1.1"]}, "engine 1.1"),
+        ({}, {"prefix_cache_hit_rate": 0.5}, "hit rates differ"),
+        ({}, {"compilations": {"sample": 3}}, "sample"),
+        ({}, [{}, {"throughput": 1164.1}, {"throughput": 883.9}], ""),
+    ],
+    ids=["inert", "uncounted", "fewer", "other", "profiler", "version", "prefix", "compiles", "unstable"],
+)
+def test_what_is_not_measured_validly_is_taken_back(trial: Scripted, baseline: Any, treatment: Any, words: str) -> None:
+    trial.plan(baseline, treatment)
+    assert trial().status in (1, 6)
+    found = report(trial)
+    assert found["verdict"] == "invalid"
+    assert words in found["reason"]
+    assert trial.bench.pristine()
+    assert found["aftermath"]["action"] == "reverted"
+
+
+def test_an_engine_that_crashes_is_an_error(trial: Scripted) -> None:
+    trial.plan({}, [{}, {"exit": 3}])
+    assert trial().status == 6
+    found = report(trial)
+    assert (found["verdict"], trial.arms) == ("error", "BT" + "BT")
+    assert "status 3" in found["reason"]
+    assert trial.bench.pristine()
+
+
+@pytest.mark.parametrize(("option", "stays"), [("revert", False), ("keep", True)])
+def test_what_cannot_be_told_goes_back_unless_it_is_to_stay(bench: Bench, option: str, stays: bool) -> None:
+    trial = Scripted(bench, protocol="pairs_min = 2\npairs_max = 2\n")
+    trial.plan({}, [{}, {"throughput": 1020.0}, {"throughput": 960.0}])
+    assert trial("--on-inconclusive", option).status == 6
+    found = report(trial)
+    assert found["verdict"] == "inconclusive"
+    assert found["aftermath"]["action"] == ("kept" if stays else "reverted")
+    assert bench.pristine() is not stays
+    assert trial.arms == "BT" + "BTTB" + ("" if stays else "B")
+
+
+def test_a_patch_that_was_applied_before_goes_when_it_does_harm(trial: Scripted) -> None:
+    assert trial.bench("apply", "fix").status == 0
+    trial.plan({}, WORSE)
+    assert trial().status == 1
+    assert trial.bench.pristine()
+    assert "fix had been applied before" in report(trial)["aftermath"]["text"]
+
+
+def test_others_stay_in_both_arms(trial: Scripted) -> None:
+    trial.bench.patch("other", '[[edit]]\nfile = "demo/util.py"\nfind = "X = 1"\nreplace = "X = 9"\n')
+    assert trial.bench("apply", "other").status == 0
+    before = trial.bench.read("demo/util.py")
+    trial.plan({}, WORSE)
+    run = trial()
+    assert "in both arms as they are: other" in run.out
+    assert trial.bench.read("demo/util.py") == before
+    assert [state["name"] for state in trial.bench.json("check").json["patches"]] == ["other"]
+
+
+def test_in_memory_nothing_of_the_site_changes(trial: Scripted) -> None:
+    before = snapshot(trial.bench.site)
+    run = trial("--in-memory")
+    assert (run.status, trial.arms) == (0, "BT" + "BTTBBT")
+    assert {
+        name: value
+        for name, value in snapshot(trial.bench.site).items()
+        if "__pycache__" not in name and name != "demo"
+    } == {name: value for name, value in before.items() if name != "demo"}
+    assert "`patchkit apply fix`" in run.out
+    assert report(trial)["aftermath"]["action"] == "in-memory"
+
+
+def test_a_dry_run_starts_nothing(trial: Scripted) -> None:
+    before = snapshot(trial.bench.root)
+    run = trial.json("--dry-run")
+    assert run.status == 0
+    assert snapshot(trial.bench.root) == before
+    assert run.json["plan"] == {
+        "recipe": "trial",
+        "points": [""],
+        "in_memory": False,
+        "preflight": False,
+        "processes": {"least": 8, "most": 12},
+        "patches": [
+            {
+                "name": "fix",
+                "digest": run.json["plan"]["patches"][0]["digest"],
+                "distribution": "demo",
+                "version": "1.0",
+                "on_trial": True,
+            }
+        ],
+        "others": [],
+        "notes": [],
+    }
+
+
+def test_a_hand_edit_meanwhile_is_an_error_and_is_kept(trial: Scripted) -> None:
+    trial.plan({}, [{}, {"hand_edit": ["y = 2 * x", "y = 3 * x"]}])
+    run = trial()
+    assert run.status == 6
+    assert b"y = 3 * x" in trial.bench.read("demo/core.py")
+    found = report(trial)
+    assert found["verdict"] == "error"
+    assert "cannot be put back" in found["aftermath"]["text"]
+    check = trial.bench("check")
+    assert (check.status, "patchkit rebench --restore" in check.err) == (1, True)
+    assert trial.bench("rebench", "--restore").status == 5
+    assert trial.bench("rebench", "--restore", "--force").status == 0
+    assert trial.bench.pristine()
+    assert trial.bench("check").status == 0
+
+
+def test_a_drifted_site_is_refused_before_anything(trial: Scripted) -> None:
+    assert trial.bench("apply", "fix").status == 0
+    trial.bench.write("demo/core.py", trial.bench.read("demo/core.py").replace(b"2 * x", b"5 * x"))
+    run = trial.json()
+    assert (run.status, run.error["code"], trial.arms) == (5, "drifted", "")
+    assert not trial.runs.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [(('requirement = "demo"', 'requirement = "demo>=2"'), 3), (("y = x + x", "y = x + z"), 4)],
+)
+def test_a_patch_that_does_not_fit_is_refused_before_anything(
+    trial: Scripted, change: tuple[str, str], status: int
+) -> None:
+    path = trial.bench.patches / "fix.toml"
+    path.write_text(path.read_text().replace(*change))
+    assert (trial().status, trial.arms, trial.runs.exists()) == (status, "", False)
+
+
+def test_a_session_goes_on_with_what_is_done(trial: Scripted) -> None:
+    trial.plan({}, [{}, {}, {"exit": 9}])
+    assert trial().status == 6
+    folder = trial.session
+    (folder / "report.json").unlink()  # as if it had been killed in the middle of the second pair
+    for name in ("005-treatment-measured",):
+        (folder / name / "run.json").unlink()
+    (trial.folder / "arms.txt").write_text("")
+    trial.plan({}, {})
+    assert trial("--resume").status == 0
+    assert trial.arms == "TBBT"
+    assert len(report(trial)["runs"]) == 8
+    again = trial.json("--resume", str(folder))
+    assert (again.status, again.error["code"]) == (2, "finished")
+
+
+def test_a_session_with_other_inputs_is_not_gone_on_with(trial: Scripted) -> None:
+    trial()
+    (trial.session / "report.json").unlink()
+    path = trial.bench.patches / "fix.toml"
+    path.write_text(path.read_text().replace("double ran", "double ran again"))
+    assert trial.bench("apply", "fix").status == 0
+    run = trial.json("--resume", "--pairs-max", "7")
+    assert (run.status, run.error["code"]) == (2, "other-inputs")
+    assert run.error["changes"] == ["pairs_max was 5 and is 7", "the patch fix was edited"]
+
+
+def test_what_a_session_keeps(trial: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "hunter2")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://me:hunter2@example.org/simple")
+    trial()
+    text = (trial.session / "session.json").read_text()
+    inputs = json.loads(text)
+    assert "hunter2" not in text
+    assert inputs["environment"]["SOME_API_KEY"] is None
+    assert inputs["environment"]["PIP_INDEX_URL"] == "https://...@example.org/simple"
+    assert inputs["patches"][0]["text"] == (trial.bench.patches / "fix.toml").read_text()
+    assert inputs["recipe"]["text"] == trial.recipe.read_text()
+    assert inputs["versions"]["demo"] == "1.0"
+    run = json.loads((trial.session / "004-treatment-measured" / "run.json").read_text())
+    assert [(one["patch"], one["ran"]) for one in run["observation"]["probes"]] == [("fix", True)]
+    assert {path.name for path in trial.session.iterdir() if path.is_file()} == {
+        *("session.json", "guardian.log"),
+        *("report.json", "report.md", "report.html"),
+    }
+
+
+def test_json_is_one_object(trial: Scripted) -> None:
+    run = trial.json()
+    assert run.status == 0
+    assert run.json["report"]["verdict"] == "pass"
+    (block,) = [block for block in blocks(document("docs/commands.md")) if block.title == "rebench"]
+    shown = json.loads(block.text)
+    assert set(shown) == set(run.json)
+    assert set(shown["plan"]) == set(run.json["plan"])
+    assert set(shown["plan"]["patches"][0]) == set(run.json["plan"]["patches"][0])
+    assert [Path(path).name for path in run.json["written"]] == ["report.json", "report.md", "report.html"]
+    assert "[3/8-12] pair 1, baseline" in run.err
+
+
+class Forbidding(Command):
+    """An engine whose program knows what ``forbid`` means."""
+
+    def can_forbid(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def forbidding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "engine_of", lambda kind: Forbidding())
+
+
+@pytest.mark.usefixtures("forbidding")
+def test_what_compiles_is_refused_before_any_timing(trial: Scripted) -> None:
+    trial.plan({}, {"forbidden": "jit(sample) compiled in main"})
+    assert trial().status == 6
+    found = report(trial)
+    assert found["verdict"] == "invalid"
+    assert "jit(sample) compiled in main" in found["reason"]
+    assert found["reason"].endswith("the baseline passes the same preflight")
+    assert trial.arms == "tb"
+    assert trial.bench.pristine()
+
+
+@pytest.mark.usefixtures("forbidding")
+def test_an_engine_that_fails_by_itself_is_not_blamed_on_the_patch(trial: Scripted) -> None:
+    trial.plan({"exit": 4}, {"exit": 4})
+    assert trial().status == 6
+    found = report(trial)
+    assert found["verdict"] == "error"
+    assert found["reason"].startswith("the baseline fails the same preflight, so what is on trial is not to blame")
+    assert trial.arms == "tb"
+
+
+@pytest.mark.usefixtures("forbidding")
+def test_without_the_preflight(trial: Scripted) -> None:
+    trial.plan({}, {"forbidden": "jit(sample)", "compilations": {"sample": 2}})
+    assert trial("--no-preflight").status == 6
+    assert trial.arms == "BT" + "BT" + "B"
+    assert "sample" in report(trial)["reason"]
+
+
+def test_points_one_after_another(bench: Bench) -> None:
+    trial = Scripted(
+        bench, more='[[point]]\nlabel = "one"\n[[point]]\nlabel = "two"\n', protocol="discarded = 0\npairs_min = 2\n"
+    )
+    trial.plan({}, [{}, {}, {"exit": 3}])
+    assert trial().status == 6
+    found = report(trial)
+    assert [point["verdict"] for point in found["points"]] == ["pass", "error"]
+    assert trial.arms == "BTTB" + "BT"
