@@ -34,7 +34,7 @@ CONTENTS = {
         *("docs/how-to", "docs/environments", "docs/integrations", "docs/live", "docs/transplant", "docs/rig", "docs/drift"),
         "docs/installs",
     ],
-    "Experiments": ["docs/engines", "docs/readers", "docs/reports", "docs/trace", "docs/compile-time"],
+    "Experiments": ["docs/rebench", "docs/engines", "docs/readers", "docs/reports", "docs/trace", "docs/compile-time"],
     "Reference": [
         *("docs/commands", "reference/help", "docs/patch-file", "reference/schemas", "docs/lint", "docs/errors"),
         "docs/python-api",
