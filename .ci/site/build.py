@@ -25,16 +25,19 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUTSIDE = (
     *("README.md", "CHANGELOG.md", "benchmarks/README.md"),
-    *("examples/patches-package/README.md", "examples/everyday/README.md"),
+    *("examples/patches-package/README.md", "examples/everyday/README.md", "examples/notebook/README.md"),
 )
 #: The site's table of contents. A page that is missing here is a warning, and so an error.
 CONTENTS = {
     "Learn": ["docs/tutorial"],
     "How to": [
-        *("docs/how-to", "docs/environments", "docs/integrations", "docs/live", "docs/transplant", "docs/rig", "docs/drift"),
-        "docs/installs",
+        *("docs/how-to", "docs/environments", "docs/integrations", "docs/live", "docs/transplant", "docs/rig"),
+        *("docs/drift", "docs/installs"),
     ],
-    "Experiments": ["docs/rebench", "docs/engines", "docs/readers", "docs/reports", "docs/trace", "docs/compile-time"],
+    "Experiments": [
+        *("docs/rebench", "docs/recipes", "docs/engines", "docs/readers", "docs/statistics", "docs/reports"),
+        *("docs/trace", "docs/compile-time"),
+    ],
     "Reference": [
         *("docs/commands", "reference/help", "docs/patch-file", "reference/schemas", "docs/lint", "docs/errors"),
         "docs/python-api",
@@ -44,7 +47,7 @@ CONTENTS = {
         "README",
         "docs/contributing",
         "benchmarks/README",
-        "examples/everyday/README",
+        *("examples/everyday/README", "examples/notebook/README"),
         *("examples/patches-package/README", "CHANGELOG"),
     ],
 }
