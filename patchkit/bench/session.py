@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from patchkit.bench import store
+from patchkit.bench.alone import alone
 from patchkit.bench.arms import Arms
 from patchkit.bench.engine import Job
 from patchkit.bench.guardian import Guardian
@@ -76,6 +77,7 @@ def run_session(plan: Plan, session: store.Session, voice: Voice) -> Report:
     token = uuid.uuid4().hex
     with ExitStack() as stack:
         stack.enter_context(ending_in_order())
+        stack.enter_context(alone(plan.home))
         with undisturbed():
             guardian = Guardian(plan.site, session.folder, token)
         try:
@@ -300,6 +302,13 @@ class _Session:
             return Aftermath("unchanged", text + "`patchkit rebench --restore` tries again")
         return aftermath_text(plan, verdict, confirmed(plan.recipe, self._of(point), confirm), confirm)
 
+    def _traces(self) -> list[str]:
+        """How the profiled runs are compared."""
+        orders = [f"{run.order:03d}-" for run in self.runs if run.kind == "traced"]
+        names = [name for order in orders for name in os.listdir(self.session.folder) if name.startswith(order)]
+        folders = " ".join(os.path.join(self.session.folder, name) for name in names)
+        return [f"what moved between the profiled runs: patchkit trace compare {folders}"] if len(names) == 2 else []
+
     def _report(
         self, verdict: str, kind: str | None, reason: str, results: Sequence[PointResult], aftermath: Aftermath
     ) -> Report:
@@ -328,7 +337,7 @@ class _Session:
             store.machine(),
             next((one.label for one in seen if one.label), None),
             recipe.source,
-            tuple(dict.fromkeys([*plan.notes, *(note for one in seen for note in one.notes)])),
+            tuple(dict.fromkeys([*plan.notes, *(note for one in seen for note in one.notes), *self._traces()])),
         )
 
 

@@ -217,6 +217,19 @@ def test_who_is_alive(trial: Scripted) -> None:
     assert not alive(mark, mark.owner)
 
 
+def test_two_in_memory_at_once_are_refused(trial: Scripted) -> None:
+    trial.plan({"sleep": 1000}, {})
+    process = trial.start("--in-memory", env=environment(trial.bench))
+    until(lambda: trial.arms == "B")
+    run = trial.json("--in-memory")
+    assert (run.status, run.error["code"]) == (5, "experiment-running")
+    process.kill()
+    process.communicate()
+    until(lambda: not any(_runs(trial, pid) for pid in _pids()))
+    trial.plan({}, {})
+    assert trial("--in-memory").status == 0
+
+
 def test_which_groups_still_run() -> None:
     assert running(b"+12\n+15\n-12\nx\n") == {15}
 

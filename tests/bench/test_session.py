@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,33 @@ def test_a_loss_is_found_after_two_pairs_and_taken_back(trial: Scripted) -> None
     assert "fix was taken back, as it was before; the baseline then measured 100.0 %" in " ".join(run.out.split())
     assert trial.bench("check").status == 0
     assert not (trial.bench.site / ".patchkit" / "rebench.json").exists()
+
+
+def test_what_is_printed(trial: Scripted) -> None:
+    """But for times and folders, which stand in lines of their own here."""
+    trial.plan({}, WORSE)
+    run = trial()
+    plan, _, report_text = run.out.partition("\n\n")
+    plan = "".join(line + "\n" for line in plan.splitlines() if "site" not in line)
+    assert (
+        plan
+        == """\
+trial: A trial
+  on trial: fix in demo 1.0
+  order: 1 discarded run of each arm; 3 to 5 pairs in the order ABBA, judged
+    after each
+  8 to 12 processes; how long one takes is not known before the first
+  after: patches that pass stay applied; else they are taken back and the
+    baseline is measured once more
+"""
+    )
+    assert report_text.startswith("REGRESSED: trial made things worse\n")
+    said = [re.sub(r"(;| in) .*", "", line) for line in run.err.splitlines()[1:]]
+    names = ["discarded run, baseline", "discarded run, treatment", "pair 1, baseline", "pair 1, treatment"]
+    names += ["pair 2, treatment", "pair 2, baseline"]
+    expected = [f"[{number}/8-12] {name}" for number, name in enumerate(names, 1)]
+    expected = [text for line in expected for text in (line, f"{line}: done")]
+    assert said == [*expected, "[7/8-12] baseline after the revert", "[7/8-12] baseline after the revert: done"]
 
 
 def test_no_effect_is_equal_and_stays(trial: Scripted) -> None:
@@ -185,6 +213,18 @@ def test_a_hand_edit_meanwhile_is_an_error_and_is_kept(trial: Scripted) -> None:
     assert trial.bench("check").status == 0
 
 
+def test_a_hand_edit_elsewhere_in_the_file_is_no_part_of_an_arm(trial: Scripted) -> None:
+    """The revert would keep it, and go on with another program than the one that it began with."""
+    trial.plan({}, [{}, {"hand_edit": ["result = None", "result = 0"]}])
+    assert trial().status == 6
+    assert trial.arms == "BT" + "BT"
+    found = report(trial)
+    assert (found["verdict"], found["aftermath"]["action"]) == ("error", "reverted")
+    assert "the site is not what its ledger says" in found["reason"]
+    data = trial.bench.read("demo/core.py")
+    assert (b"result = 0" in data, b"y = x + x" in data) == (True, True)
+
+
 def test_a_drifted_site_is_refused_before_anything(trial: Scripted) -> None:
     assert trial.bench("apply", "fix").status == 0
     trial.bench.write("demo/core.py", trial.bench.read("demo/core.py").replace(b"2 * x", b"5 * x"))
@@ -305,6 +345,14 @@ def test_without_the_preflight(trial: Scripted) -> None:
     assert trial("--no-preflight").status == 6
     assert trial.arms == "BT" + "BT" + "B"
     assert "sample" in report(trial)["reason"]
+
+
+def test_profiled_runs_come_last_and_are_not_judged(bench: Bench) -> None:
+    trial = Scripted(bench, protocol="discarded = 0\ntraced = true\n")
+    assert trial().status == 0
+    assert trial.arms == "BTTBBT" + "BT"
+    folders = " ".join(str(trial.session / name) for name in ("007-baseline-traced", "008-treatment-traced"))
+    assert report(trial)["notes"] == [f"what moved between the profiled runs: patchkit trace compare {folders}"]
 
 
 def test_points_one_after_another(bench: Bench) -> None:
