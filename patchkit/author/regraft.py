@@ -231,7 +231,8 @@ def update(
         )
     held, outcomes = _merged(folder, manifest, taken)
     notes = [
-        f"{name} was applied when the copy was made, and is not any more: what it changed is taken out of the copy, too"
+        f"{name} was applied when the copy was made, and is not any more: what it changed is taken out of the copy, "
+        "too, and stays in its patch file"
         for name in manifest.patches
         if name not in taken.patches
     ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.ops.records import Record, read_folder
+from patchkit.runtime.entries import COPY_RAN
 from patchkit.runtime.imported import CLOCK_SECONDS
 from patchkit.tuples import NamedTuple
 
@@ -290,12 +291,11 @@ def judge(
         counts = name in names or not patches
         if probes:
             told = _verdict(patch, evidence, unknown)._replace(counts=counts)
-            about = "not in this site's ledger" + (
-                "" if more else ", and what else it has is not known without its file"
-            )
+            about = _not_of_ledger(probes, bool(more))
             found.append(told._replace(reason="; ".join(filter(None, (about, told.reason)))))
         else:
             reasons = ["neither in this site's ledger nor in any record of it", *_of_others(name, evidence)]
+            reasons += _not_known(unknown)
             found.append(Verdict(patch, "not-applied", "; ".join(reasons), (), counts))
     return found
 
@@ -322,9 +322,8 @@ def _verdict(patch: Applied, evidence: Evidence, unknown: Sequence[Seen]) -> Ver
         number = len({(r.pid, r.ticks) for r in own if patch.since is not None and not r.loaded >= patch.since})
         reasons.append(f"{number} process{'es' if number > 1 else ''} had loaded it before this apply: restart")
     if state_of != "ran" and unknown:
-        pids = ", ".join(str(seen.process.pid) for seen in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
         late = [seen for seen in unknown if patch.name in seen.older_than]
-        reasons.append(f"what pid {pids} ran is not known: {unknown[0].reason}")
+        reasons += _not_known(unknown)
         if late:
             reasons.append(f"pid {late[0].process.pid} started before it was applied: what it had loaded is unpatched")
     if state_of == "not-loaded":
@@ -335,6 +334,20 @@ def _verdict(patch: Applied, evidence: Evidence, unknown: Sequence[Seen]) -> Ver
         reasons.append("the patched module was loaded" + ("" if unknown else ", and the function was not called"))
     reasons += _of_others(patch.name, evidence)
     return Verdict(patch, state_of, "; ".join(reasons) or None, tuple(probes))
+
+
+def _not_of_ledger(probes: Iterable[Probe], declared: bool) -> str:
+    """What a patch is that records tell of and no ledger has."""
+    if declared:
+        return "not in this site's ledger: from memory, or reverted since"
+    if all(probe.text == COPY_RAN for probe in probes):
+        return "a copy that `patchkit transplant` made; functions of it that did not run are not known here"
+    return "not in this site's ledger, and what else it has is not known without its file"
+
+
+def _not_known(unknown: Sequence[Seen]) -> list[str]:
+    pids = ", ".join(str(seen.process.pid) for seen in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+    return [f"what pid {pids} ran is not known: {unknown[0].reason}"] if unknown else []
 
 
 def _of_others(name: str, evidence: Evidence) -> list[str]:

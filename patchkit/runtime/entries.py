@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+COPY_RAN = "the copy ran"
+"""What the probes of a transplant say: they have no patch file with words of their own."""
+
 _FRAMES = frozenset(("_getframe", "_getframemodulename", "currentframe"))
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # inspect.CO_*; inspect costs ten modules
 
@@ -59,7 +62,7 @@ class Probe:
             lost = f" record=lost:{type(error).__name__}"
         say(
             f"probe patch={self.patch} edit={self.edit} file={self.file} function={self.function} pid={pid} "
-            f"role={role}{lost} text=the copy ran"
+            f"role={role}{lost} text={COPY_RAN}"
         )
 
     def _role(self, pid: int) -> str:
@@ -76,7 +79,7 @@ class Probe:
             "edit": self.edit,
             "file": self.file,
             "function": self.function,
-            "text": "the copy ran",
+            "text": COPY_RAN,
             **about_process(pid),
             "role": role,
             "module": self.module,

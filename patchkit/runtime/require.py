@@ -74,7 +74,7 @@ def _require(names: tuple[str, ...], site: Any) -> None:
         if not any(state == "applied" for state, _ in known):
             absent = "is not applied here" if overlay is None else _not_in_memory(overlay)
             if overlay is None and site is None and os.environ.get("PATCHKIT_RUN"):
-                absent += ", and what `patchkit run` has in memory did not reach this process"
+                absent += ", and `patchkit run` has nothing in the memory of this process"
             state, reason = known[0] if known else ("absent", absent)
             missing.append({"name": name, "state": state, "reason": reason})
     if missing:
@@ -310,7 +310,7 @@ def _not_applied(
 
     if overlay is not None:
         homes = [*homes, *overlay.homes]
-    where = ", ".join(homes) or "no directory on sys.path has a .patchkit/ledger.json"
+    where = f" in {', '.join(homes)}" if homes else " (no folder of sys.path has a .patchkit/ledger.json)"
     lines = [f"{item['name']}: {item['state']}: {item['reason']}" for item in missing]
     states = {item["state"] for item in missing}
     names = " ".join(item["name"] for item in missing)
@@ -327,10 +327,12 @@ def _not_applied(
         hint = f"where imports take it from: patchkit --site {next(iter(installs.imported_from))} apply {names}"
     elif states <= {"absent", "lost", "partial"}:
         hint = f"patchkit {option}apply {names}"
+        if any("`patchkit run`" in item["reason"] for item in missing):
+            hint = f"patchkit run {' '.join(f'--with {name}' for name in names.split())} -- CMD; or on disk: {hint}"
     else:
         hint = f"patchkit {option}check {names}, then what it says; most often: patchkit {option}apply {names}"
     return SiteError(
-        f"not every required patch is applied in {where}:\n  " + "\n  ".join(lines),
+        f"not every required patch is applied{where}:\n  " + "\n  ".join(lines),
         code="not-applied",
         hint=hint,
         details={"patches": missing, "site": homes[0] if homes else None},

@@ -329,9 +329,10 @@ class Transplant:
             for label in result["gone"]:
                 say(f"transplant {self.name}: the copy has no {label}: the stock one stays")
         elif left:
+            what, them = ("1 reference", "it") if len(left) == 1 else (f"{len(left)} references", "them")
             say(
-                f"transplant {self.name}: {', '.join(result['modules'])}: {len(left)} references to stock code "
-                f"could not be rebound ({VARIABLE}=verbose names them)"
+                f"transplant {self.name}: {_first(result['modules'])}: {what} to stock code could not be rebound "
+                f"({VARIABLE}=verbose names {them})"
             )
         folder = probes_folder()
         if folder:
@@ -407,6 +408,11 @@ def activate(folder: str) -> Transplant | None:
             sys.meta_path.insert(0, transplant)
     transplant.begin()
     return transplant
+
+
+def _first(modules: list[str]) -> str:
+    """The first of the modules, and how many more there are."""
+    return modules[0] + (f" and {len(modules) - 1} more" if len(modules) > 1 else "")
 
 
 def _is_module(one: Any) -> bool:

@@ -89,6 +89,18 @@ def test_a_job_that_has_not_loaded_it_and_a_name_that_is_not_applied(bench: Benc
     assert bench.json("live", "--probes", str(probes)).json["patches"][0]["state"] == "not-loaded"
 
 
+@linux
+def test_a_process_that_cannot_be_known_is_told_of_for_what_may_be_in_its_memory(bench: Bench, waiting: Any) -> None:
+    pid = waiting("", None)
+    for names in ([], ["memory"]):
+        done = bench("live", *names, "--pid", str(pid))
+        assert done.status == 1
+        assert "to know: start the job with PATCHKIT_PROBES=DIR" in done.out
+    (verdict,) = bench.json("live", "memory", "--pid", str(pid)).json["patches"]
+    assert verdict["state"] == "not-applied"
+    assert f"what pid {pid} ran is not known: its environment does not show PATCHKIT_PROBES" in verdict["reason"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -195,6 +207,15 @@ def test_require_without_a_command_and_with_a_wrong_one(applied: Bench) -> None:
     wrong = applied.json("require", "p", "--", "no-such-program")
     assert (wrong.status, wrong.out.count('"code": "command"')) == (2, 1)
     assert applied("require").status == 2
+
+
+def test_require_within_a_run_says_that_it_is_about_the_disk(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = bench.json("require", "p").error["hint"]
+    assert "patchkit run" not in outside
+    monkeypatch.setenv("PATCHKIT_RUN", str(bench.root))
+    inside = bench.json("require", "p").error["hint"]
+    assert inside.startswith(f"{outside}; this command is about the disk")
+    assert inside.endswith('`patchkit.require("NAME")`')
 
 
 @linux

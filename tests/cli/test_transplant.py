@@ -340,6 +340,10 @@ def test_to_patch_makes_the_same_change_in_the_site(bench: Bench) -> None:
     copied = python(bench, "import my_part.activate, demo.part as p; print(p.run(1))")
     done = bench("transplant", "to-patch", "my_part", "--name", "mine")
     assert done.status == 0, done.err
+    *_, after, then = done.out.splitlines()
+    assert after.startswith("next: patchkit ")
+    assert after.endswith(" apply mine")
+    assert then.endswith(" transplant update my_part`")
     assert bench.pristine()
     assert bench("apply", "mine").status == 0
     assert bench.read("demo/part/kernel.py").decode() == (

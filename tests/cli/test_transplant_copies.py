@@ -63,6 +63,7 @@ def test_a_copy_follows_when_its_own_edit_is_applied_to_the_site(bench: Bench) -
     assert bench("revert", "mine").status == 0
     back = bench("transplant", "update", "my_part")
     assert "mine was applied when the copy was made, and is not any more" in back.err
+    assert "stays in its patch file" in " ".join(back.err.split())
     assert python(bench, RUN) == "11"
 
 

@@ -138,9 +138,13 @@ def test_names_and_what_no_ledger_has(tmp_path: Path) -> None:
     (asked,) = judge([], evidence, ["memory"])
     assert (asked.state, asked.counts, all_ran([asked])) == ("ran", True, True)
     assert "what else it has is not known" in str(asked.reason)
+    copy = of_folder(str(write(tmp_path / "copy", record(patch="my_part", text="the copy ran"))))
+    (asked,) = judge([], copy, ["my_part"])
+    assert str(asked.reason).startswith("a copy that `patchkit transplant` made")
     probes = {"memory": (Probe(1, "a.py", "f", "seen"), Probe(2, "b.py", "g", "seen too"))}
     (asked,) = judge([], evidence, ["memory"], probes.get)  # its file names one more, which no process loaded
     assert (asked.state, [probe.state for probe in asked.probes]) == ("partly", ["ran", "not-loaded"])
+    assert asked.reason == "not in this site's ledger: from memory, or reverted since"
     (missing,) = judge([], evidence, ["nope"])
     assert (missing.state, all_ran([missing])) == ("not-applied", False)
 

@@ -50,6 +50,18 @@ def test_absent(home: Path, tmp_path: Path) -> None:
     assert state(tmp_path / "empty", "p") == "absent"
 
 
+def test_absent_where_nothing_was_ever_patched(tmp_path: Path) -> None:
+    code = "import sys; sys.path[:0] = [sys.argv[1]]\nimport patchkit; patchkit.require('p')"
+    command = [sys.executable, "-S", "-c", code, str(ROOT)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    said = "not every required patch is applied (no folder of sys.path has a .patchkit/ledger.json):"
+    assert done.stderr.splitlines()[-3:] == [
+        f"patchkit.errors.SiteError: {said}",
+        "  p: absent: is not applied here",
+        "patchkit apply p",
+    ]
+
+
 def test_lost_partial_modified(home: Path) -> None:
     (home / "a.py").write_bytes(b"one\n")
     assert state(home, "p") == "partial"

@@ -62,8 +62,9 @@ def test_without_the_hook_the_disk_counts(stage: Stage) -> None:
     env = {**stage.environment(), "PYTHONPATH": str(stage.site)}
     found = stage.python(ASK.replace("BEFORE", ""), env=env)
     assert found["leaf"] == "holds"
-    said = "is not applied here, and what `patchkit run` has in memory did not reach this process"
+    said = "is not applied here, and `patchkit run` has nothing in the memory of this process"
     assert found["alone"][:2] == ["absent", said]
+    assert found["alone"][2].startswith("patchkit run --with alone -- CMD; or on disk: patchkit ")
 
 
 def test_a_module_that_another_hook_brought(stage: Stage) -> None:

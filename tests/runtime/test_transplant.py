@@ -239,4 +239,7 @@ def test_verbose_prints_what_was_rebound_and_what_not(garden: Garden) -> None:
         "before: it calls the stock one, in global cached of module __main__"
     )
     quiet = garden.run(code).stderr.splitlines()[0]
-    assert quiet.endswith("1 references to stock code could not be rebound (PATCHKIT_TRANSPLANT=verbose names them)")
+    assert quiet == (
+        "[patchkit] transplant my_part: stk.part and 2 more: 1 reference to stock code could not be rebound "
+        "(PATCHKIT_TRANSPLANT=verbose names it)"
+    )

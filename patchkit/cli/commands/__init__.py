@@ -68,16 +68,18 @@ COMMANDS: dict[str, Command] = {
         "  patchkit live --probes probes      the folder that the job had in $PATCHKIT_PROBES\n"
         "  patchkit live logits-greedy --pid 4711 --wait 60",
         "Tell which patches ran in a job, which were loaded and not executed, and which\n"
-        "neither, by what their `probe` edits reported. Exit 1 unless all ran.",
+        "neither, by what their `probe` edits reported. Exit 1 unless all ran. The job must\n"
+        "be named, by --pid, by --probes or by both: without, nothing is looked at, and the\n"
+        "exit status is 2.",
     ),
     "require": Command(
         "require",
         "refuse to start a program unless its patches are in force",
         "  patchkit require logits-greedy && exec python serve.py\n"
         "  patchkit --python ~/vllm/bin/python require logits-greedy -- vllm serve MODEL",
-        "Exit 5 where one of the patches is lost, stale, modified or inert; else run the\n"
-        "command behind `--`, in the place of this process. For programs whose site does not\n"
-        "have patchkit; where it has: `patchkit.require`, from Python.",
+        "Exit 5 where one of the patches is absent, lost, stale, modified, shadowed or inert;\n"
+        "else run the command behind `--`, in the place of this process. For programs whose\n"
+        "site does not have patchkit; where it has: `patchkit.require`, from Python.",
     ),
     "new": Command("author", "write a patch file to start from", "  patchkit new my-fix requests"),
     "edit": Command(
@@ -140,7 +142,7 @@ COMMANDS: dict[str, Command] = {
         "  patchkit transplant tpu_inference.kernels.ragged_paged_attention.v3 my_rpa\n"
         "  patchkit transplant diff my_rpa      what was edited in it\n"
         "  patchkit transplant update my_rpa     after an upgrade of the package\n"
-        "  patchkit transplant to-patch my_rpa --name my-rpa",
+        "  patchkit transplant to-patch my_rpa --name my-fix",
         "Copy a module or package of the site into a folder of your own, to be edited there.\n"
         "`import my_rpa.activate` puts it in the place of the stock modules, and of every\n"
         "direct reference to what they define; the site is not changed.",

@@ -43,7 +43,7 @@ def run_live(arguments: Namespace) -> int:
     if arguments.pid is None and arguments.probes is None:
         raise UsageError(
             "live: which job? give --pid PID or --probes DIR",
-            hint="start the job with PATCHKIT_PROBES=DIR, then `patchkit live --probes DIR`",
+            hint="start the job with PATCHKIT_PROBES=DIR, then `patchkit live --probes DIR`; while it runs: --pid PID",
         )
     if arguments.wait is not None and not 0 <= arguments.wait < 1e9:
         raise UsageError(f"--wait {arguments.wait}: not a number of seconds", hint="see `patchkit live --help`")
@@ -55,9 +55,9 @@ def run_live(arguments: Namespace) -> int:
     ran = all_ran(verdicts)
     for problem in evidence.problems:
         output.note(f"not read: {problem}")
-    _print(output, verdicts, evidence, told(arguments, "patchkit show"))
     if not verdicts:
         output.note(f"nothing to judge: no patch is applied in {site.home}, and no record names one")
+    _print(output, verdicts, evidence, told(arguments, "patchkit show"))
     output.json(
         ok=ran,
         site=site_json(site),
@@ -150,7 +150,9 @@ def _print(output: Output, verdicts: Sequence[Verdict], evidence: Evidence, show
             more = len(item.ran) + len(item.loaded) - _MOST
             if more > 0:
                 output.line(f"        and {more} more")
-    if any(seen.state == "unknown" for seen in evidence.seen or ()) and not all(v.state == "ran" for v in verdicts):
+    if any(seen.state == "unknown" for seen in evidence.seen or ()) and not (
+        verdicts and all(verdict.state == "ran" for verdict in verdicts)
+    ):
         output.paragraph(
             "to know: start the job with PATCHKIT_PROBES=DIR; where it set that for itself, name the folder "
             "with --probes DIR"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from patchkit.cli.context import same_site, site_json, site_of
 from patchkit.cli.output import Output
-from patchkit.errors import UsageError
+from patchkit.errors import SiteError, UsageError
 
 
 def configure_require(parser: ArgumentParser) -> None:
@@ -27,7 +27,15 @@ def run_require(arguments: Namespace) -> int:
     output: Output = arguments.output
     command: Sequence[str] = arguments.behind_dashes
     site = site_of(arguments)
-    in_force(site, arguments.names, arguments.pid)
+    try:
+        in_force(site, arguments.names, arguments.pid)
+    except SiteError as error:
+        if error.code == "not-applied" and os.environ.get("PATCHKIT_RUN"):
+            error.hint = (
+                f"{error.hint}; this command is about the disk, and within `patchkit run` patches are in memory: "
+                'there the program says `patchkit.require("NAME")`'
+            )
+        raise
     if command:
         from patchkit.ops.launch import refuse_other_python
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,10 @@ def run_transplant(arguments: Namespace) -> int:
                 hint="see `patchkit transplant --help`",
             )
     if verb == "to-patch" and arguments.name is None:
-        raise UsageError("`transplant to-patch` needs --name", hint="patchkit transplant to-patch DEST --name my-fix")
+        raise UsageError(
+            "`transplant to-patch` needs --name",
+            hint=f"patchkit transplant to-patch {shlex.quote(arguments.folder)} --name my-fix",
+        )
     site = site_of(arguments)
     return {"make": _make, "diff": _diff, "update": _update, "to-patch": _to_patch}[verb](arguments, site)
 
@@ -139,8 +143,6 @@ def _diff(arguments: Namespace, site: Site) -> int:
 
 def _standing(found: Edits, arguments: Namespace) -> list[str]:
     """Whether the site still has what was copied, in words."""
-    import shlex
-
     manifest = found.manifest
     was = f"{manifest.distribution} {manifest.version}"
     count = len(found.edits)
@@ -233,6 +235,10 @@ def _to_patch(arguments: Namespace, site: Site) -> int:
             output.line(f"  {edit.source}" + {"added": "  (new file)", "removed": "  (removed)"}.get(edit.state, ""))
         output.line("proved: the site's files with the patch are, byte for byte, the copy's with its imports undone")
         output.line(told(arguments, f"next: patchkit apply {arguments.name}"))
+        output.line(
+            "the copy is of the files without the patch: once it is applied, leave the copy out, or "
+            + told(arguments, f"`patchkit transplant update {shlex.quote(arguments.folder)}`")
+        )
     for note in made.notes:
         output.note(note)
     tell_left(output, (), made.left)
