@@ -125,7 +125,8 @@ def command_lines(text: str) -> Iterator[tuple[int, list[str]]]:
                 for part in re.sub(r"^(\$|RUN|- run:) ", "", line).split(" && "):
                     word, _, rest = part.strip().partition(" ")
                     if word.rpartition("/")[2] == "patchkit":
-                        yield block.line + offset, shlex.split(rest.partition(" > ")[0], comments=True)
+                        given = rest.partition(" > ")[0].replace("$!", "4711")
+                        yield block.line + offset, shlex.split(given, comments=True)
     for found in re.finditer(r"`patchkit ([^`]+)`", without_blocks(text)):
         arguments = shlex.split(found[1])
         if len(arguments) > 1 or arguments[0] not in COMMANDS:  # the bare name of a command is not a command line

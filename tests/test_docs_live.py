@@ -1,19 +1,28 @@
-"""The guards of docs/live.md, each run as it stands there: they let a program start, and keep it from starting."""
+"""docs/live.md as it stands there: its walk on a small package; its guards let a program start, and keep it from it."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.dists import make_dist
-from support.documents import ROOT, blocks, document
+from support.documents import ROOT, blocks, document, matches, released_wheel
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+
+
+def section(heading: str) -> str:
+    """A section of the page."""
+    return document("docs/live.md").split(f"\n## {heading}\n", 1)[1].partition("\n## ")[0]
+
+
 PATCH = """\
 schema = 1
 name = "logits-greedy"
@@ -27,7 +36,7 @@ replace = "Y = 3"
 """
 GUARDS = {
     block.title: block.text
-    for block in blocks(document("docs/live.md"))
+    for block in blocks(section("Refuse to start"))
     if block.title and block.language in ("python", "dockerfile", "ini")
 }
 PROGRAM = "print('started')\n"
@@ -43,11 +52,16 @@ def site(tmp_path: Path) -> Path:
     make_dist(found, "demo", "1.0", {"demo/__init__.py": "", "demo/core.py": "X = 1\nY = 2\n"})
     (tmp_path / "patches").mkdir()
     (tmp_path / "patches" / "logits-greedy.toml").write_text(PATCH)
-    tool = tmp_path / "bin" / "patchkit"
-    tool.parent.mkdir()
+    command(tmp_path / "bin")
+    return found
+
+
+def command(folder: Path) -> None:
+    """The command ``patchkit`` in a folder for the ``PATH``."""
+    folder.mkdir()
+    tool = folder / "patchkit"
     tool.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m patchkit "$@"\n')
     tool.chmod(0o755)
-    return found
 
 
 @pytest.fixture
@@ -121,3 +135,53 @@ def test_a_kernel_that_is_older_than_the_apply_is_told_to_restart(run: Run, tmp_
     assert done.returncode == 1
     assert "logits-greedy: outdated: " in done.stderr
     assert "restart the process; in a notebook: the kernel" in done.stderr
+
+
+# --- the walk
+
+#: humanize 4.9.0, cut down to what the walk touches.
+HUMANIZE: dict[str, str | bytes] = {
+    "humanize/__init__.py": "from humanize.filesize import naturalsize\n",
+    "humanize/filesize.py": 'def naturalsize(value):\n    ret = f"{value / 1e6:.1f} MB"\n    return ret\n',
+}
+
+
+def walk(folder: Path, monkeypatch: pytest.MonkeyPatch, install: Callable[[Path], None]) -> None:
+    """Run the commands of the walk in one shell, in an environment that ``install`` filled, and compare each."""
+    monkeypatch.chdir(folder)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], check=True)
+    (site,) = folder.glob(".venv/lib/python3*/site-packages")
+    install(site)
+    (folder / "patches").mkdir()
+    command(folder / "bin")
+    before = {path.relative_to(site) for path in site.rglob("*.py")}
+    shown = []
+    for block in blocks(section("On a small package")):
+        if block.language == "console":
+            shown += [part.partition("\n")[::2] for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]]
+        else:
+            (folder / str(block.title)).write_text(block.text, encoding="utf-8")
+    mark = "--- the next command"
+    script = f"exec 2>&1\n{''.join(f'{line}{chr(10)}echo {chr(39)}{mark}{chr(39)}{chr(10)}' for line, _ in shown)}"
+    search = os.pathsep.join([str(folder / "bin"), str(folder / ".venv" / "bin"), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": search, "VIRTUAL_ENV": str(folder / ".venv")}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=120)
+    printed = done.stdout.split(f"{mark}\n")
+    assert len(printed) == len(shown) + 1 > 8, done.stdout
+    for (line, expected), text in zip(shown, printed, strict=False):
+        found = re.sub(r"\bpid([ =])\d+", r"pid\g<1>4711", text)
+        assert matches(expected, found), f"$ {line}\n--- shown\n{expected}--- printed\n{text}"
+    assert (folder / "serve.out").read_text() == "1,5 MB\n"
+    assert before == {path.relative_to(site) for path in site.rglob("*.py")}
+    assert b'ret.replace(".", ",")' not in (site / "humanize" / "filesize.py").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="--pid needs Linux")
+def test_the_walk_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk(tmp_path, monkeypatch, lambda site: make_dist(site, "humanize", "4.9.0", HUMANIZE))
+
+
+@pytest.mark.real
+def test_the_walk_on_the_real_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = released_wheel("humanize", "4.9.0")
+    walk(tmp_path, monkeypatch, lambda site: zipfile.ZipFile(wheel).extractall(site))

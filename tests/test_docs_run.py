@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from support.dists import keep_wheel, make_dist, make_wheel
 from support.documents import (
-    ROOT,
     Console,
     blocks,
     document,
     matches,
+    released_wheel,
     rows,
     ticked,
 )
@@ -206,15 +206,6 @@ def test_the_functions_are_those_of_the_package() -> None:
 
 
 # --- on the real releases
-
-
-def released_wheel(name: str, version: str) -> Path:
-    from patchkit.site.wheel import fetch_wheel
-
-    known = Path(os.environ.get("PATCHKIT_TEST_CACHE") or ROOT / "tests" / "real" / ".cache")
-    for path in known.glob(f"{name.replace('-', '_')}-{version}-*.whl"):
-        return path
-    return Path(fetch_wheel(name, version))
 
 
 @pytest.mark.real

@@ -10,6 +10,7 @@ import ast
 import contextlib
 import io
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -113,6 +114,16 @@ def matches(shown: str, printed: str) -> bool:
     for line in shown.rstrip("\n").split("\n"):
         pattern += "(?:[^\n]*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", "[^\n]*") + "\n"
     return re.fullmatch(pattern, printed.rstrip("\n") + "\n") is not None
+
+
+def released_wheel(name: str, version: str) -> Path:
+    """A wheel as the index has it; of the cache that the real tests share, where it is in there."""
+    from patchkit.site.wheel import fetch_wheel
+
+    known = Path(os.environ.get("PATCHKIT_TEST_CACHE") or ROOT / "tests" / "real" / ".cache")
+    for path in known.glob(f"{name.replace('-', '_')}-{version}-*.whl"):
+        return path
+    return Path(fetch_wheel(name, version))
 
 
 #: Codes that are not spelled where they are raised.
