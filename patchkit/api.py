@@ -103,7 +103,7 @@ def rebench(
         in_memory: Patches in memory only.
         preflight: Whether the recipe's preflight is run.
         keep_inconclusive: Patches stay that can neither be passed nor refused.
-        allow_known_bad: Accept patches that are tagged ``known-bad``.
+        allow_known_bad: Let patches that are tagged ``known-bad`` stay, if they pass.
 
     Raises:
         PatchkitError: As ``patchkit rebench``; a verdict is no error.

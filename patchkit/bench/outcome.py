@@ -51,6 +51,9 @@ def aftermath_text(plan: Plan, verdict: str, ratio: float | None, confirm: Run |
         return Aftermath("in-memory", f"as it was: the patches were in memory only{more}")
     if not names:
         return Aftermath("unchanged", "as it was: no patch is on trial")
+    if verdict == "pass" and plan.known_bad:
+        bad = ", ".join(plan.known_bad)
+        return Aftermath("reverted", f"{names} was taken back: {bad} is tagged known-bad, --allow-known-bad keeps it")
     if verdict == "pass":
         return Aftermath("kept", f"{names} stays applied")
     if verdict == "inconclusive" and plan.options.keep:

@@ -87,6 +87,13 @@ class Plan(NamedTuple):
         return (*self.others, *(self.patches[name] for name in earned))
 
     @property
+    def known_bad(self) -> tuple[str, ...]:
+        """Patches on trial that are tagged so: measured, since an experiment is their place, and never left applied."""
+        if self.options.allow_known_bad:
+            return ()
+        return tuple(name for name in self.recipe.patches if "known-bad" in self.patches[name].tags)
+
+    @property
     def losers(self) -> tuple[Held, ...]:
         """What the site has when they have not: as before, without those on trial."""
         trial = set(self.recipe.patches)
@@ -116,7 +123,7 @@ def make_plan(recipe: Recipe, site: Site, options: Options, *, notice: Callable[
     """Check everything that can be, before anything is started or written.
 
     Raises:
-        GuardError: A guard refuses a patch; ``known-bad``; ``upstreamed``: the release has the change already.
+        GuardError: A guard refuses a patch; ``upstreamed``: the release has the change already.
         PlanError: A patch does not fit.
         SiteError: The site conflicts, or ``experiment-running``, or ``disk-full``.
         UsageError: The engine cannot do what the recipe asks for.
@@ -185,13 +192,13 @@ def _forecast(
     for names in arms:
         wanted = [patches[name] for name in names]
         if options.in_memory:
-            view = plan_in_memory(site, [*others, *wanted], allow_known_bad=options.allow_known_bad, notice=notice)
+            view = plan_in_memory(site, [*others, *wanted], allow_known_bad=True, notice=notice)
             found: list[Found] = [
                 (one.name, one.action, one.distribution, one.version, one.reason) for one in view.patches
             ]
             notes.update(dict.fromkeys(view.notes))
         else:
-            found = forecast_arm(site, wanted, set(patches), allow_known_bad=options.allow_known_bad, notice=notice)
+            found = forecast_arm(site, wanted, set(patches), notice=notice)
         for name, action, distribution, version, reason in found:
             if name not in patches:
                 continue

@@ -18,11 +18,13 @@ from patchkit.bench.arms import Arms
 from patchkit.bench.engine import Job
 from patchkit.bench.guardian import Guardian
 from patchkit.bench.judge import decided, judge_point, overall
+from patchkit.bench.launching import with_evidence
 from patchkit.bench.observation import Fired, Observation
 from patchkit.bench.outcome import aftermath_text, confirmed, told_preflight
 from patchkit.bench.plan import Plan, Step, clock, count_of, steps_of
 from patchkit.bench.report import Aftermath, PointResult, Report, Run
 from patchkit.bench.signals import ending_in_order, undisturbed
+from patchkit.bench.traced import folders_of, traced_rows
 from patchkit.bench.voice import Voice
 from patchkit.errors import PatchkitError, UsageError
 from patchkit.ops import experiment
@@ -246,6 +248,7 @@ class _Session:
         )
         load, started, began = store.load(), store.now(), time.monotonic()
         seen: Observation = self.guardian.group.call(plan.engine.observe, job, self.voice.tick)
+        seen = with_evidence(seen, plan.recipe.evidence)
         seconds = round(time.monotonic() - began, 3)
         records, problems = read_folder(probes, missing=True)
         fired = tuple(
@@ -280,7 +283,7 @@ class _Session:
         plan = self.plan
         if not plan.swaps:
             return aftermath_text(plan, verdict, None, None)
-        stays = verdict == "pass" or (verdict == "inconclusive" and plan.options.keep)
+        stays = not plan.known_bad and (verdict == "pass" or (verdict == "inconclusive" and plan.options.keep))
         confirm: Run | None = None
         try:
             if stays:
@@ -302,13 +305,6 @@ class _Session:
             return Aftermath("unchanged", text + "`patchkit rebench --restore` tries again")
         return aftermath_text(plan, verdict, confirmed(plan.recipe, self._of(point), confirm), confirm)
 
-    def _traces(self) -> list[str]:
-        """How the profiled runs are compared."""
-        orders = [f"{run.order:03d}-" for run in self.runs if run.kind == "traced"]
-        names = [name for order in orders for name in os.listdir(self.session.folder) if name.startswith(order)]
-        folders = " ".join(os.path.join(self.session.folder, name) for name in names)
-        return [f"what moved between the profiled runs: patchkit trace compare {folders}"] if len(names) == 2 else []
-
     def _report(
         self, verdict: str, kind: str | None, reason: str, results: Sequence[PointResult], aftermath: Aftermath
     ) -> Report:
@@ -317,6 +313,7 @@ class _Session:
         versions = dict(plan.versions)
         for one in seen:
             versions.update(one.versions)
+        rows, notes = traced_rows(folders_of(self.session.folder, self.runs))
         return Report(
             recipe.name,
             recipe.summary,
@@ -337,7 +334,8 @@ class _Session:
             store.machine(),
             next((one.label for one in seen if one.label), None),
             recipe.source,
-            tuple(dict.fromkeys([*plan.notes, *(note for one in seen for note in one.notes), *self._traces()])),
+            tuple(dict.fromkeys([*plan.notes, *(note for one in seen for note in one.notes), *notes])),
+            rows,
         )
 
 

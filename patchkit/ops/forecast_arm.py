@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import GuardError
-from patchkit.ops.apply import check_conflicts, prepare, refuse_known_bad
+from patchkit.ops.apply import check_conflicts, prepare
 from patchkit.ops.change import Wanted, plan_change
 from patchkit.ops.check import GLANCE_SECONDS, steady
 from patchkit.ops.session import once, opened
@@ -25,13 +25,12 @@ def forecast_arm(
     wanted: Sequence[Patch],
     named: Collection[str],
     *,
-    allow_known_bad: bool,
     notice: Callable[[str], None],
 ) -> list[Found]:
     """What ``apply`` would do with ``wanted`` once all others of ``named`` were taken out; nothing is written.
 
     Raises:
-        GuardError: A guard refuses, ``conflict``, ``known-bad``.
+        GuardError: A guard refuses, ``conflict``.
         PlanError: A patch does not fit, or one that stays does not without those taken out.
         SiteError: The site conflicts, or cannot be written.
     """
@@ -42,8 +41,6 @@ def forecast_arm(
             add: list[Wanted] = []
             found: list[Found] = []
             for patch in wanted:
-                if not allow_known_bad:
-                    refuse_known_bad(patch, "--allow-known-bad measures it all the same")
                 try:
                     distribution, held = prepare(workspace, patch)
                 except GuardError as error:

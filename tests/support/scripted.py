@@ -25,7 +25,7 @@ scope = "double"
 probe = "double ran"
 """
 ENGINE = """\
-import json, os, sys, time
+import json, os, shutil, sys, time
 folder, site = sys.argv[1:]
 import demo.core
 arm = "treatment" if 2 in demo.core.double.__code__.co_consts else "baseline"
@@ -47,6 +47,11 @@ if "exit" in mine:
     sys.exit(mine["exit"])
 if "sleep" in mine:
     time.sleep(mine.pop("sleep"))
+if told["profile"] and os.path.exists(os.path.join(folder, f"{arm}.xplane.pb")):
+    os.makedirs(os.path.join(told["folder"], "trace"))
+    shutil.copy(os.path.join(folder, f"{arm}.xplane.pb"), os.path.join(told["folder"], "trace", "host.xplane.pb"))
+if "log" in mine:
+    print(mine.pop("log"), file=sys.stderr)
 if told["forbid"] and "forbidden" in mine:
     mine["failure"] = {"kind": "compiled", "message": mine["forbidden"], "forbidden": True}
 mine.pop("forbidden", None)

@@ -38,7 +38,9 @@ def configure_rebench(parser: ArgumentParser) -> None:
         metavar="revert|keep",
         help="what to do with patches that are neither better nor worse for sure (default: revert)",
     )
-    parser.add_argument("--allow-known-bad", action="store_true", help="accept patches tagged known-bad")
+    parser.add_argument(
+        "--allow-known-bad", action="store_true", help="let a patch that is tagged known-bad stay, if it passes"
+    )
     parser.add_argument("--runs", metavar="DIR", help="where sessions are kept (default: patchkit-runs)")
     parser.add_argument(
         "--resume", nargs="?", const="", metavar="FOLDER", help="go on with a session (default: the last of the recipe)"
