@@ -42,7 +42,7 @@ CONTENTS = {
         *("docs/commands", "reference/help", "docs/patch-file", "reference/schemas", "docs/lint", "docs/errors"),
         "docs/python-api",
     ],
-    "Explanation": ["docs/how-it-works", "docs/guarantees", "docs/measured"],
+    "Explanation": ["docs/study", "docs/how-it-works", "docs/guarantees", "docs/measured"],
     "Project": [
         "README",
         "docs/contributing",
