@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchFileError, UsageError
-from patchkit.ops.catalog import Folder
+from patchkit.ops.catalog import Folder, each_once, refuse_missing
 
 if TYPE_CHECKING:
     from patchkit.model.recipe import Recipe
@@ -81,21 +81,14 @@ def recipe_folders(folders: Sequence[str] = (), *, start: str | None = None) -> 
     """
     from patchkit.model.project import load_project
 
-    for folder in folders:
-        if not os.path.isdir(folder):
-            raise UsageError(
-                f"{folder}: no such folder", code="no-folder", hint="name a folder that holds NAME.toml files"
-            )
+    refuse_missing(folders)
     begin = start or os.getcwd()
     project = load_project(begin)
     found = [Folder(folder, "--recipes") for folder in folders]
     if project is not None:
         found += [Folder(folder, "project") for folder in project.recipes]
     found += [Folder(os.path.join(begin, "recipes"), "folder"), Folder(shipped_recipes(), "shipped")]
-    unique: dict[str, Folder] = {}
-    for item in found:
-        unique.setdefault(os.path.realpath(item.path), item)
-    return tuple(unique.values())
+    return each_once(found)
 
 
 def recipe_names(folders: Sequence[Folder]) -> Iterator[tuple[str, str, str]]:

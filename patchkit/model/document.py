@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from patchkit.errors import PatchFileError
 from patchkit.model.checks import CHECKS, Complaint, quote
 from patchkit.model.keys import MAX_PARTS, TABLES, Key, Table, expected
+from patchkit.runtime.ledger import read_regular
 from patchkit.tuples import NamedTuple
 from patchkit.visible import visible
 
@@ -101,6 +102,19 @@ def file_error(path: str | None, problems: list[Problem], *, hint: str | None = 
         hint=hint,
         details={"path": path, "line": first["line"], "key": first["key"], "problems": data},
     )
+
+
+def read_document(path: str) -> bytes:
+    """The bytes of a file that people write for patchkit.
+
+    Raises:
+        PatchFileError: It cannot be read, or is no regular file.
+    """
+    try:
+        return read_regular(path, MAX_BYTES)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise file_error(path, [Problem((), f"cannot be read: {reason}")]) from None
 
 
 class Document:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.model.checks import name as check_name
 from patchkit.model.checks import quote
-from patchkit.model.document import MAX_BYTES, Document, Fields, Problem, file_error
+from patchkit.model.document import Document, Fields, read_document
 from patchkit.model.keys import ACTIONS, ANCHORS, CHANGES, SCHEMA, TABLES, home_of
 from patchkit.model.patch import Action, Add, Condition, ConditionKind, Edit, Example, Patch, Remove, Target
-from patchkit.runtime.ledger import read_regular, sha256_hex
+from patchkit.runtime.ledger import sha256_hex
 
 if TYPE_CHECKING:
     from patchkit.model.lines import KeyPath
@@ -26,12 +26,7 @@ def load_patch(path: str) -> Patch:
     Raises:
         PatchFileError: It cannot be read, or it is wrong; ``details["problems"]`` has every problem.
     """
-    try:
-        data = read_regular(path, MAX_BYTES)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise file_error(path, [Problem((), f"cannot be read: {reason}")]) from None
-    return parse_patch(data, path)
+    return parse_patch(read_document(path), path)
 
 
 def parse_patch(data: bytes, path: str | None) -> Patch:

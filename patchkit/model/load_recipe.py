@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.model.checks import name as check_name
 from patchkit.model.checks import quote
-from patchkit.model.document import MAX_BYTES, Document, Problem, file_error
+from patchkit.model.document import Document, read_document
 from patchkit.model.keys import home_of
 from patchkit.model.recipe import (
     METRICS,
@@ -31,7 +31,7 @@ from patchkit.model.recipe import (
 )
 from patchkit.model.recipe_keys import ANY, ARMS, DEFAULT, HOMES, SCHEMA, TABLES
 from patchkit.model.recipe_rules import check_gate, check_kind, check_recipe, default_gates, default_tokens
-from patchkit.runtime.ledger import read_regular, sha256_hex
+from patchkit.runtime.ledger import sha256_hex
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -74,12 +74,7 @@ def load_recipe(path: str) -> Recipe:
     Raises:
         PatchFileError: It cannot be read, or it is wrong; ``details["problems"]`` has every problem.
     """
-    try:
-        data = read_regular(path, MAX_BYTES)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise file_error(path, [Problem((), f"cannot be read: {reason}")]) from None
-    return parse_recipe(data, path)
+    return parse_recipe(read_document(path), path)
 
 
 def parse_recipe(data: bytes, path: str | None) -> Recipe:

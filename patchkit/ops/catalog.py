@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchFileError, UsageError
@@ -137,11 +137,7 @@ def open_catalog(patches: Sequence[str] = (), *, start: str | None = None) -> Ca
         UsageError: A named folder does not exist.
         PatchFileError: The project's ``[tool.patchkit]`` is wrong.
     """
-    for folder in patches:
-        if not os.path.isdir(folder):
-            raise UsageError(
-                f"--patches {folder}: no such folder", code="no-folder", hint="name a folder that holds NAME.toml files"
-            )
+    refuse_missing(patches, "--patches ")
     from patchkit.model.project import load_project
 
     begin = start or os.getcwd()
@@ -164,10 +160,28 @@ def open_catalog(patches: Sequence[str] = (), *, start: str | None = None) -> Ca
             )
     folders.append(Folder(os.path.join(begin, "patches"), "folder"))
     folders.append(Folder(shipped_folder(), "shipped"))
+    return Catalog(each_once(folders), project)
+
+
+def refuse_missing(folders: Sequence[str], option: str = "") -> None:
+    """Refuse folders that are named and not there.
+
+    Raises:
+        UsageError: ``no-folder``.
+    """
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise UsageError(
+                f"{option}{folder}: no such folder", code="no-folder", hint="name a folder that holds NAME.toml files"
+            )
+
+
+def each_once(folders: Iterable[Folder]) -> tuple[Folder, ...]:
+    """Folders in their order, one that is named twice at its first place."""
     unique: dict[str, Folder] = {}
     for item in folders:
         unique.setdefault(os.path.realpath(item.path), item)
-    return Catalog(tuple(unique.values()), project)
+    return tuple(unique.values())
 
 
 def shipped_folder() -> str:
