@@ -26,6 +26,7 @@ ROOT = HERE.parents[1]
 OUTSIDE = (
     *("README.md", "CHANGELOG.md", "benchmarks/README.md"),
     *("examples/patches-package/README.md", "examples/everyday/README.md", "examples/notebook/README.md"),
+    "examples/torch-tpu/README.md",
 )
 #: The site's table of contents. A page that is missing here is a warning, and so an error.
 CONTENTS = {
@@ -47,7 +48,7 @@ CONTENTS = {
         "README",
         "docs/contributing",
         "benchmarks/README",
-        *("examples/everyday/README", "examples/notebook/README"),
+        *("examples/everyday/README", "examples/notebook/README", "examples/torch-tpu/README"),
         *("examples/patches-package/README", "CHANGELOG"),
     ],
 }

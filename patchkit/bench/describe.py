@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from patchkit.bench.render.words import amount, limit, number, percent, title, unit_of
-from patchkit.model.recipe import Arm, Engine, Figure, Gates, LogLine, Point, Protocol, Recipe, Workload
+from patchkit.bench.render.words import limit, number, published_text, title, unit_of
+from patchkit.model.recipe import Arm, Engine, Gates, LogLine, Point, Protocol, Recipe, Workload
 from patchkit.tuples import NamedTuple
 
 _SETTINGS = ("model", "max_num_seqs", "max_model_len", "dtype", "quantization", "kv_cache_dtype")
@@ -61,7 +61,7 @@ def _compared(point: Point) -> Iterator[str]:
         own = [f"{key} {value}" for key, value in values.items() if against.get(key) != value]
         yield f"{arm}: {', '.join(own) or 'as it is'}"
     for figure in point.figures:
-        yield f"published: {_published(figure)}"
+        yield f"published: {published_text(figure, unit_of(figure.metric))}"
 
 
 def settings(arm: Arm) -> dict[str, str]:
@@ -110,13 +110,6 @@ def _said(value: Any) -> str:
     return ", ".join(map(_said, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def _published(figure: Figure) -> str:
-    unit = unit_of(figure.metric)
-    values = [amount(value, unit) if value is not None else "?" for value in (figure.baseline, figure.treatment)]
-    ratio = f" ({percent(figure.treatment / figure.baseline)})" if figure.baseline and figure.treatment else ""
-    return f"{title(figure.metric)} {values[0]} to {values[1]}{ratio}"
-
-
 def _judged(gates: Gates) -> Iterator[str]:
     for gate in gates.metrics:
         yield f"{title(gate.metric)} {limit(gate, unit_of(gate.metric))}"
@@ -143,7 +136,10 @@ def _evidence(line: LogLine) -> str:
 
 def _plan(recipe: Recipe) -> str:
     protocol = recipe.protocol
+    engine = recipe.points[0].treatment.engine
     count = processes(protocol)
+    if engine.kind == "command" or engine.url is not None:
+        count = count._replace(preflight=0)  # neither can be told to forbid compilation
     parts = ["preflight, with recompilation forbidden"] if count.preflight else []
     if count.discarded:
         parts.append(f"{_count(protocol.discarded, 'discarded run')} of each arm")

@@ -246,8 +246,12 @@ def _figures(document: Document, raw: Any, at: KeyPath, known: Iterable[str]) ->
     figures = []
     for metric, values in _of_metrics(document, raw, at, "figures", known):
         if not values and isinstance(raw[metric], dict) and not raw[metric]:
-            document.table_problem((*at, metric), (*at, metric), "needs baseline or treatment")
-        figures.append(Figure(metric, values.get("baseline"), values.get("treatment")))
+            document.table_problem((*at, metric), (*at, metric), "needs baseline, treatment or ratio")
+        figure = Figure(metric, values.get("baseline"), values.get("treatment"), values.get("ratio"))
+        if None not in (figure.baseline, figure.treatment, figure.ratio):
+            place = (*at, metric, "ratio")
+            document.table_problem(place, place, "baseline and treatment say it already")
+        figures.append(figure)
     return tuple(figures)
 
 

@@ -112,11 +112,21 @@ class Arm(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A published figure of one metric, in the unit of :data:`METRICS`; shown beside what is measured, never gated."""
+    """A published figure of one metric, in the unit of :data:`METRICS`; shown beside what is measured, never gated.
+
+    ``ratio`` is treatment / baseline where it was published without the two.
+    """
 
     metric: str
     baseline: float | None
     treatment: float | None
+    ratio: float | None = None
+
+    def change(self) -> float | None:
+        """Treatment / baseline, as published or of the two that were."""
+        if self.baseline and self.treatment:
+            return self.treatment / self.baseline
+        return self.ratio
 
 
 class Point(NamedTuple):

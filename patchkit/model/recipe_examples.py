@@ -138,6 +138,7 @@ figures = { itl = { baseline = 0.0177, treatment = 0.0312 } }
 [[point]]
 label = "32"
 engine = { max_num_seqs = 32 }
+figures = { itl = { ratio = 1.8 } }
 
 [gates]
 itl = { max_ratio = 1.05 }

@@ -391,7 +391,10 @@ _FIGURE = _table(
     "figure",
     "[figures.METRIC]",
     "The published figures of one metric, in its unit.",
-    [Key(name, "number", f"Of the {name}.", minimum=0) for name in ARMS],
+    [
+        *(Key(name, "number", f"Of the {name}.", minimum=0) for name in ARMS),
+        Key("ratio", "number", "Treatment / baseline, where it was published without the two.", above=0),
+    ],
 )
 
 _EVIDENCE = _table(

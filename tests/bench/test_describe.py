@@ -104,6 +104,22 @@ def test_points_and_commands() -> None:
     ]
 
 
+def test_of_a_command_no_preflight_is_planned_and_a_ratio_stands_for_itself() -> None:
+    text = (
+        'schema = 1\nname = "r"\nsource = "s"\n[engine]\nkind = "command"\ncommand = ["a"]\n'
+        '[treatment.engine]\ncommand = ["b"]\n[figures]\nthroughput = { ratio = 1.056 }\nttft = { ratio = 3 }\n'
+        "itl = { baseline = 0.02, ratio = 0.5 }\n"
+    )
+    said = words(text)
+    assert [line for line in said if "published:" in line] == [
+        "  published: output throughput +5.6 %",
+        "  published: TTFT x3.00",
+        "  published: ITL 20 ms to ? (-50.0 %)",
+    ]
+    plans = [line for line in said if line.startswith("plan:")]
+    assert plans == ["plan: 1 discarded run of each arm, 3 to 5 pairs in ABBA order: 8 to 12 processes"]
+
+
 def test_settings_of_an_arm() -> None:
     recipe = parse_recipe(TEXT.encode(), None)
     assert settings(recipe.points[0].treatment)["patches"] == "p"

@@ -195,6 +195,15 @@ def test_figures_stand_with_their_point() -> None:
     assert [point.figures for point in recipe.points] == [(Figure("itl", 0.0, None),), ()]
 
 
+def test_a_ratio_may_be_all_that_was_published() -> None:
+    text = RIG.replace("[workload]", 'source = "s"\n[workload]') + "[figures.throughput]\nratio = 1.056\n"
+    (figure,) = parse(text).points[0].figures
+    assert figure == Figure("throughput", None, None, 1.056)
+    assert figure.change() == 1.056
+    assert Figure("ttft", 2.0, 3.0).change() == 1.5
+    assert Figure("ttft", 2.0, None).change() is None
+
+
 def test_evidence() -> None:
     recipe = parse(
         RIG + '[[evidence]]\nlog = "x"\n[[evidence]]\nlog = "y"\narm = "treatment"\ncount = "2+"\n'

@@ -112,7 +112,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
             VLLM + "[protocol]\npairs_max = 2\n",
             ":10: protocol: pairs_max: must be at least pairs_min, which is 3, found 2",
         ),
-        (VLLM + "[figures]\nttft = {}\n", ":10: figures.ttft: needs baseline or treatment"),
+        (VLLM + "[figures]\nttft = {}\n", ":10: figures.ttft: needs baseline, treatment or ratio"),
+        (
+            VLLM + "[figures.ttft]\nbaseline = 1\ntreatment = 2\nratio = 2\n",
+            ":12: figures.ttft.ratio: baseline and treatment say it already",
+        ),
         (VLLM + "[figures]\nttft = 1\n", ":10: figures: ttft: expected a table, found an integer"),
         (
             VLLM + "[[point]]\nlabel = 'x'\n[[point]]\nlabel = 'x'\n",

@@ -63,7 +63,10 @@ _METRIC = Record(
         "reason": _TEXT,
         "advice": Maybe(_TEXT),
         "figure": Maybe(
-            Record(Figure, {"metric": _TEXT, "baseline": Maybe(_NUMBER), "treatment": Maybe(_NUMBER)}),
+            Record(
+                Figure,
+                {"metric": _TEXT, "baseline": Maybe(_NUMBER), "treatment": Maybe(_NUMBER), "ratio": Maybe(_NUMBER)},
+            ),
         ),
     },
 )

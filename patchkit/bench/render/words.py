@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from patchkit.bench.report import MetricResult, PointResult, Report, Verdict
-from patchkit.model.recipe import METRICS, Gate
+from patchkit.model.recipe import METRICS, Figure, Gate
 
 #: A mark beside the colour: not everybody sees colours, and a pipe has none.
 MARKS: dict[str, str] = {"held": "ok", "failed": "FAILED", "not-checked": "not checked", "noted": "note"}
@@ -158,12 +158,18 @@ def figures_text(point: PointResult) -> list[str]:
         figure = result.figure
         if figure is None:
             continue
-        shown = [amount(value, result.unit) for value in (figure.baseline, figure.treatment)]
-        ratio = ""
-        if figure.baseline and figure.treatment:
-            ratio = f" ({percent(figure.treatment / figure.baseline)})"
-        lines.append(f"{title(result.metric)} {shown[0]} to {shown[1]}{ratio}; here {change(result)}")
+        # Where nothing was measured, no unit came with it.
+        lines.append(f"{published_text(figure, result.unit or unit_of(result.metric))}; here {change(result)}")
     return lines
+
+
+def published_text(figure: Figure, unit: str) -> str:
+    """A published figure: the values of both arms, the change, or what of them was published."""
+    ratio = figure.change()
+    if figure.baseline is None and figure.treatment is None and ratio is not None:
+        return f"{title(figure.metric)} {percent(ratio)}"
+    values = [amount(value, unit) if value is not None else "?" for value in (figure.baseline, figure.treatment)]
+    return f"{title(figure.metric)} {values[0]} to {values[1]}" + (f" ({percent(ratio)})" if ratio is not None else "")
 
 
 def costs_text(point: PointResult) -> list[str]:
