@@ -110,10 +110,11 @@ class PatchUsed(NamedTuple):
 class Aftermath(NamedTuple):
     """What was done to the site: ``kept``, ``reverted``, ``unchanged``, ``in-memory``; and the baseline after it.
 
+    ``not-put-back``: something was in the way, as ``text`` says, and the site is not what it is to be.
     ``confirmed`` is the ratio of the baseline's throughput (or first gated metric) after the revert to that before it.
     """
 
-    action: Literal["kept", "reverted", "unchanged", "in-memory"]
+    action: Literal["kept", "reverted", "unchanged", "in-memory", "not-put-back"]
     text: str
     confirmed: float | None = None
 

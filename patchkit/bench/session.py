@@ -91,7 +91,7 @@ def run_session(plan: Plan, session: store.Session, voice: Voice) -> Report:
                 _undo(plan, token, guardian, voice)
             raise
         with undisturbed():
-            if plan.swaps and not report.aftermath.text.startswith("cannot be put back"):
+            if plan.swaps and report.aftermath.action != "not-put-back":
                 experiment.remove_mark(plan.home, token)
             guardian.dismiss()
             experiment.leave(token)
@@ -159,6 +159,8 @@ class _Session:
                 results.append(self._point(point))
                 if results[-1].verdict in ("invalid", "error"):
                     break
+            else:
+                self.arms.refuse_changed()  # during the last process: no later one looked
             verdict, kind, reason = overall(results)
             if recipe.protocol.traced and verdict not in ("invalid", "error"):
                 for arm in ("baseline", "treatment"):
@@ -302,7 +304,7 @@ class _Session:
         except PatchkitError as error:
             experiment.give_up(plan.home, self.token)
             text = f"cannot be put back: {error.message}; `patchkit check` tells more, "
-            return Aftermath("unchanged", text + "`patchkit rebench --restore` tries again")
+            return Aftermath("not-put-back", text + "`patchkit rebench --restore` tries again")
         return aftermath_text(plan, verdict, confirmed(plan.recipe, self._of(point), confirm), confirm)
 
     def _report(

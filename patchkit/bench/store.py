@@ -28,9 +28,14 @@ RUNS_VARIABLE = "PATCHKIT_RUNS"
 DEFAULT = "patchkit-runs"
 _MOST = 256 << 20
 _SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|AUTH|SESSION|(^|_)(API_?)?KEYS?(_|$)|ACCESS_KEY", re.I
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|AUTH|SESSION|PRIVATE|CONNECTION_?STR|WEBHOOK|HEADERS"
+    r"|(^|_)(API_?)?KEYS?(_|$)|ACCESS_?KEY|APIKEY|_(PASS|PWD|PAT|SAS|JWT|DSN)(_|$)",
+    re.I,
 )
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+_ASKED = re.compile(r"([?&][^=&\s]*(?:token|key|sig|secret|passw|auth)[^=&\s]*=)[^&\s#]+", re.I)
+_ENGINE = re.compile(r"(JAX|XLA|VLLM|TPU|LIBTPU|PJRT|OMP|CUDA|NVIDIA)_.*|(PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD)")
+"""Names of variables that change what an engine does."""
 
 
 class Session(NamedTuple):
@@ -96,7 +101,8 @@ def inputs_of(plan: Plan, environ: Mapping[str, str]) -> dict[str, Any]:
 def environment_of(environ: Mapping[str, str]) -> dict[str, str | None]:
     """The environment's variables; of those that may be secret only the name."""
     return {
-        name: None if _SECRET.search(name) else _LOGIN.sub("...@", value) for name, value in sorted(environ.items())
+        name: None if _SECRET.search(name) else _ASKED.sub(r"\1...", _LOGIN.sub("...@", value))
+        for name, value in sorted(environ.items())
     }
 
 
@@ -151,6 +157,20 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         one, other = was["versions"].get(name), now["versions"].get(name)
         if one != other:
             found.append(f"{name} was {one or 'not there'} and is {other or 'not there'}")
+    return [*found, *_surroundings(was, now)]
+
+
+def _surroundings(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """In what the machine and the engine's environment differ, in words."""
+    found = []
+    for name in ("machine", "cpu", "cpus"):
+        one, other = was["machine"].get(name), now["machine"].get(name)
+        if one != other:
+            found.append(f"{name} of the machine was {one or 'not known'} and is {other or 'not known'}")
+    for name in sorted({*was["environment"], *now["environment"]}):
+        one, other = was["environment"].get(name), now["environment"].get(name)
+        if one != other and _ENGINE.fullmatch(name):
+            found.append(f"the variable {name} was {one or 'not set'} and is {other or 'not set'}")
     return found
 
 
@@ -214,6 +234,7 @@ def open_session(folder: str) -> Session:
     """
     try:
         inputs = _read(os.path.join(folder, "session.json"))
+        differences(inputs, inputs)  # it has all that a comparison asks for
         runs = []
         for name in sorted(os.listdir(folder)):
             path = os.path.join(folder, name, "run.json")
@@ -226,7 +247,7 @@ def open_session(folder: str) -> Session:
             hint="name the folder that rebench said it keeps the runs in",
             details={"path": folder},
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"{folder} cannot be resumed: {error}",
             code="no-session",
@@ -317,7 +338,8 @@ def set_aside(session: Session, runs: Sequence[Run]) -> None:
     """Runs that no longer count, for half of a pair is none: their folders stay, by another name."""
     orders = {run.order for run in runs}
     for name in os.listdir(session.folder):
-        if name[:3].isdigit() and int(name[:3]) in orders:
+        order = name.partition("-")[0]
+        if order.isdigit() and int(order) in orders:
             os.replace(os.path.join(session.folder, name), os.path.join(session.folder, f"half-{name}"))
 
 

@@ -94,6 +94,11 @@ def test_no_effect_is_equal_and_stays(trial: Scripted) -> None:
     ("baseline", "treatment", "words"),
     [
         ({}, {"run": False}, "fix"),
+        (
+            {"probes": [{"patch": "fix", "edit": 2, "function": "double", "pid": 1, "role": "main", "ran": True}]},
+            {},
+            "fix ran in the baseline",
+        ),
         ({}, {"tokens": None}, "nobody counted its output tokens"),
         ({}, {"tokens": {"asked": 64, "came": 60, "sha256": "ab", "failed_requests": 0}}, "60 output tokens came"),
         (
@@ -105,13 +110,24 @@ def test_no_effect_is_equal_and_stays(trial: Scripted) -> None:
         ({}, {"version_lines": ["engine 1.1"]}, "engine 1.1"),
         ({}, {"prefix_cache_hit_rate": 0.5}, "hit rates differ"),
         ({}, {"compilations": {"sample": 3}}, "sample"),
-        ({}, [{}, {"throughput": 1164.1}, {"throughput": 883.9}], ""),
+        ({}, [{}, {"throughput": 1164.1}, {"throughput": 883.9}], "throughput of the treatment spans 883.9 to 1,164"),
     ],
-    ids=["inert", "uncounted", "fewer", "other", "profiler", "version", "prefix", "compiles", "unstable"],
+    ids=[
+        "inert",
+        "in-the-baseline",
+        "uncounted",
+        "fewer",
+        "other",
+        "profiler",
+        "version",
+        "prefix",
+        "compiles",
+        "unstable",
+    ],
 )
 def test_what_is_not_measured_validly_is_taken_back(trial: Scripted, baseline: Any, treatment: Any, words: str) -> None:
     trial.plan(baseline, treatment)
-    assert trial().status in (1, 6)
+    assert trial().status == 6
     found = report(trial)
     assert found["verdict"] == "invalid"
     assert words in found["reason"]
@@ -225,6 +241,19 @@ def test_a_hand_edit_elsewhere_in_the_file_is_no_part_of_an_arm(trial: Scripted)
     assert (b"result = 0" in data, b"y = x + x" in data) == (True, True)
 
 
+@pytest.mark.parametrize(
+    ("edit", "action"),
+    [(["y = 2 * x", "y = 3 * x"], "not-put-back"), (["result = None", "result = 0"], "reverted")],
+)
+def test_a_hand_edit_during_the_last_process_is_no_pass(trial: Scripted, edit: list[str], action: str) -> None:
+    trial.plan({}, [{}, {}, {}, {"hand_edit": edit}])
+    run = trial.json()
+    assert (run.status, run.json["ok"], trial.arms) == (6, False, "BT" + "BTTBBT")
+    found = report(trial)
+    assert (found["verdict"], found["aftermath"]["action"]) == ("error", action)
+    assert "the site is not what its ledger says" in found["reason"]
+
+
 def test_a_drifted_site_is_refused_before_anything(trial: Scripted) -> None:
     assert trial.bench("apply", "fix").status == 0
     trial.bench.write("demo/core.py", trial.bench.read("demo/core.py").replace(b"2 * x", b"5 * x"))
@@ -272,14 +301,45 @@ def test_a_session_with_other_inputs_is_not_gone_on_with(trial: Scripted) -> Non
     assert run.error["changes"] == ["pairs_max was 5 and is 7", "the patch fix was edited"]
 
 
+def test_a_session_goes_on_in_the_same_surroundings(trial: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--one")
+    trial()
+    (trial.session / "report.json").unlink()
+    path = trial.session / "session.json"
+    inputs = json.loads(path.read_text())
+    inputs["machine"]["cpus"] = "4096"
+    path.write_text(json.dumps(inputs))
+    assert trial.bench("revert", "fix").status == 0
+    monkeypatch.setenv("XLA_FLAGS", "--other")
+    monkeypatch.setenv("EDITOR", "another")
+    changes = trial.json("--resume").error["changes"]
+    assert [re.sub(r"is \d+", "is N", one) for one in changes] == [
+        "cpus of the machine was 4096 and is N",
+        "the variable XLA_FLAGS was --one and is --other",
+    ]
+
+
+@pytest.mark.parametrize("text", ['{"schema": 1}', '{"schema": 1, "recipe": []}', "[" * 100_000])
+def test_inputs_that_cannot_be_read_are_told_of(trial: Scripted, text: str) -> None:
+    trial()
+    (trial.session / "report.json").unlink()
+    (trial.session / "session.json").write_text(text)
+    run = trial.json("--resume", str(trial.session))
+    assert (run.status, run.error["code"]) == (2, "no-session")
+
+
 def test_what_a_session_keeps(trial: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "hunter2")
     monkeypatch.setenv("PIP_INDEX_URL", "https://me:hunter2@example.org/simple")
+    for name in ("DB_PASS", "MYSQL_PWD", "GH_PAT", "AZURE_CONNECTION_STRING", "SLACK_WEBHOOK_URL", "X_HEADERS"):
+        monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("STORE", "https://example.org/a?sv=1&sig=hunter2&x=2")
     trial()
     text = (trial.session / "session.json").read_text()
     inputs = json.loads(text)
     assert "hunter2" not in text
     assert inputs["environment"]["SOME_API_KEY"] is None
+    assert inputs["environment"]["STORE"] == "https://example.org/a?sv=1&sig=...&x=2"
     assert inputs["environment"]["PIP_INDEX_URL"] == "https://...@example.org/simple"
     assert inputs["patches"][0]["text"] == (trial.bench.patches / "fix.toml").read_text()
     assert inputs["recipe"]["text"] == trial.recipe.read_text()

@@ -84,7 +84,11 @@ def _point(report: Report, point: PointResult) -> str:
                 numeric=range(1, 6),
             )
         )
-    parts += [f'<p class="advice">{escape(result.advice)}</p>' for result in shown if result.advice]
+    parts += [
+        f'<p class="advice">{escape(title(result.metric))}: {escape(result.advice)}</p>'
+        for result in shown
+        if result.advice
+    ]
     if point.touch:
         parts.append(f'<p class="advice">First touch: {escape(point.touch)}</p>')
     figures = [_figure("Ratio, its interval, and the gates (shaded: not allowed)", ratio_plot(shown))]

@@ -123,7 +123,7 @@ REPORT = Record(
         "aftermath": Record(
             Aftermath,
             {
-                "action": Word("kept", "reverted", "unchanged", "in-memory"),
+                "action": Word("kept", "reverted", "unchanged", "in-memory", "not-put-back"),
                 "text": _TEXT,
                 "confirmed": Maybe(_NUMBER),
             },

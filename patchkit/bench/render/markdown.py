@@ -12,6 +12,7 @@ from patchkit.bench.render.words import (
     headline,
     runs_text,
     shown_metrics,
+    title,
 )
 from patchkit.bench.report import PointResult, Report
 
@@ -64,7 +65,7 @@ def _point(point: PointResult) -> list[str]:
     gated = [result for result in shown if result.gate is not None]
     if gated:
         lines += [*_table([row(result) for result in gated]), ""]
-    lines += [f"- {escape(result.advice)}" for result in shown if result.advice]
+    lines += [f"- {escape(title(result.metric))}: {escape(result.advice)}" for result in shown if result.advice]
     if point.touch:
         lines.append(f"- First touch: {escape(point.touch)}")
     lines += [f"- **{MARKS[check.state]}** {escape(check.name)}: {escape(check.text)}" for check in _not_held(point)]

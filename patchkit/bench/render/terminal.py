@@ -75,7 +75,7 @@ def _point(point: PointResult) -> list[Line]:
         lines.append(Line(head, "dim", table=True))
         for result, line in zip(shown, rest, strict=True):
             lines.append(Line(line, STYLES[result.verdict] if result.verdict else None, table=True))
-    lines += [Line(f"  {result.advice}") for result in point.metrics if result.advice]
+    lines += [Line(f"  {title(result.metric)}: {result.advice}") for result in point.metrics if result.advice]
     if point.touch:
         lines.append(Line(f"  first touch: {point.touch}", hanging=4))
     for check in sorted(point.checks, key=lambda check: list(_CHECKS).index(check.state)):

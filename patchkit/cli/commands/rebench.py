@@ -108,19 +108,20 @@ def _show(arguments: Namespace, plan: Plan, report: Report) -> int:
     from patchkit.cli.commands.report import show_report
 
     output: Output = arguments.output
+    status = _MEANT if report.aftermath.action == "not-put-back" else _STATUS.get(report.verdict, _MEANT)
     output.clear_status()
     output.line()
     show_report(output, report)
     written = [os.path.join(report.folder, f"report.{kind}") for kind in ("json", "md", "html")]
     output.json(
-        ok=report.verdict == "pass",
+        ok=status == 0,
         site=site_json(plan.site),
         dry_run=False,
         plan=_plan_json(plan),
         report=report_json(report),
         written=written,
     )
-    return _STATUS.get(report.verdict, _MEANT)
+    return status
 
 
 def _site(arguments: Namespace, recipe: Recipe) -> Site:

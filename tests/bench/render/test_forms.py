@@ -89,6 +89,15 @@ def test_the_terminal_has_words_first_then_numbers() -> None:
     assert "7 runs (2 pairs, 2 discarded, 1 confirm), 22 min" in text
 
 
+def test_advice_names_its_metric_in_every_form() -> None:
+    point = REGRESSED.points[0]
+    metrics = tuple(one._replace(advice=f"more pairs for {one.metric}") for one in point.metrics)
+    report = REGRESSED._replace(points=(point._replace(metrics=metrics), *REGRESSED.points[1:]))
+    for text in (shown(report), markdown(report).replace("\\", ""), html(report)):
+        assert "TTFT: more pairs for ttft" in text
+        assert "output throughput: more pairs for throughput" in text
+
+
 def test_a_ladder_has_its_steps_and_the_label_stands_above_all_times() -> None:
     text = shown(LADDER)
     assert text.index(LABEL) < text.index("3,577")
