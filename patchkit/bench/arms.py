@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from patchkit.bench.plan import Plan, refuse_drift, versions_of
 from patchkit.errors import SiteError
-from patchkit.ops.experiment import arrange
+from patchkit.ops.experiment import arrange, fresh
 from patchkit.ops.launch import environment
 from patchkit.runtime.overlay import VARIABLE
-from patchkit.site.environment import Site
 from patchkit.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from patchkit.model.recipe import Arm
+    from patchkit.site.environment import Site
 
 PATH = "PYTHONPATH"
 
@@ -31,15 +31,8 @@ class Arms:
 
     @property
     def site(self) -> Site:
-        """The site, with nothing remembered of it: an installer may have been there."""
-        old = self.plan.site
-        return Site(
-            home=old.home,
-            paths=old.paths,
-            interpreter=old.interpreter,
-            python_version=old.python_version,
-            label=old.label,
-        )
+        """The site, with nothing remembered of it."""
+        return fresh(self.plan.site)
 
     def enter(self, arm: Arm) -> dict[str, str]:
         """Make an arm live; the environment of its process.

@@ -331,7 +331,7 @@ def _count(value: Any, key: str) -> int:
 
 
 def _number(where: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -1e308 < value < 1e308:
         raise ValueError(f"{where}: {_kind(value)}, where a finite number is expected")
     return float(value)
 

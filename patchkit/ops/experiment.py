@@ -359,13 +359,13 @@ def arrange(
         off = [name for name, _ in current if name not in names and (among is None or name in among)]
         on = [patch for patch in wanted if (patch.name, patch.digest) not in current]
     if off:
-        revert_site(_fresh(site), off, force=force, notice=notice)
+        revert_site(fresh(site), off, force=force, notice=notice)
     if on:
-        apply_site(_fresh(site), on, allow_known_bad=True, notice=notice)
+        apply_site(fresh(site), on, allow_known_bad=True, notice=notice)
     return bool(off or on)
 
 
-def _fresh(site: Site) -> Site:
+def fresh(site: Site) -> Site:
     """The site without what was read of it before: an installer may have been there."""
     from patchkit.site.environment import Site
 

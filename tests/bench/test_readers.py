@@ -273,6 +273,7 @@ def test_look_up_of_the_whole() -> None:
         ("vllm-serve", {"a": 1}, "there is no 'duration', so this is not the JSON of `vllm bench serve --save-result`"),
         ("vllm-serve", {"duration": 1.0, "completed": 2}, "a pooling benchmark, which generates nothing"),
         ("vllm-serve", {"duration": float("nan"), "total_output_tokens": 1}, "duration: NaN, where a finite number"),
+        ("vllm-serve", {"duration": 10**400, "total_output_tokens": 1}, "where a finite number is expected"),
         ("vllm-throughput", {"tokens_per_second": 1}, "there is no 'elapsed_time'"),
         ("vllm-latency", {"latencies": []}, "latencies: an array of seconds is expected"),
         ("guidellm", {"benchmarks": [{}, {}]}, "benchmarks: 2 of them, as of a sweep"),
