@@ -275,20 +275,24 @@ def finished(folder: str) -> bool:
 
 
 def unfinished(runs: str, recipe: str) -> str:
-    """The newest session of a recipe that was not finished.
+    """The newest session of a recipe that was not finished; one that was refused before its first run comes last.
 
     Raises:
         UsageError: ``no-session``.
     """
-    for folder in _sessions(runs, recipe):
-        if not finished(folder):
-            return folder
+    found = [folder for folder in _sessions(runs, recipe) if not finished(folder)]
+    if found:
+        return next((folder for folder in found if _has_runs(folder)), found[0])
     raise UsageError(
         f"{runs} has no unfinished session of {recipe}",
         code="no-session",
         hint=f"name its folder: patchkit rebench {recipe} --resume DIR; or begin a new one without --resume",
         details={"path": runs, "recipe": recipe},
     )
+
+
+def _has_runs(folder: str) -> bool:
+    return any(os.path.lexists(os.path.join(folder, name, "run.json")) for name in os.listdir(folder))
 
 
 def _sessions(runs: str, recipe: str) -> list[str]:

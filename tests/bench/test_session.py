@@ -13,6 +13,7 @@ from support.documents import blocks, document
 from support.scripted import Scripted
 
 from patchkit.bench import plan as planning
+from patchkit.bench import store
 from patchkit.bench.commanded import Command
 
 WORSE = {"throughput": 738.0, "ttft": 1.1}
@@ -317,6 +318,19 @@ def test_a_session_goes_on_in_the_same_surroundings(trial: Scripted, monkeypatch
         "cpus of the machine was 4096 and is N",
         "the variable XLA_FLAGS was --one and is --other",
     ]
+
+
+def test_a_session_that_never_ran_is_not_the_one_to_go_on_with(trial: Scripted) -> None:
+    """As one that was refused since another experiment was at work."""
+    trial()
+    folder = trial.session
+    (folder / "report.json").unlink()
+    later = trial.runs / "trial-29991231T235959Z"
+    later.mkdir()
+    (later / "session.json").write_text((folder / "session.json").read_text())
+    assert store.unfinished(str(trial.runs), "trial") == str(folder)
+    (folder / "report.json").write_text("{}")
+    assert store.unfinished(str(trial.runs), "trial") == str(later)
 
 
 @pytest.mark.parametrize("text", ['{"schema": 1}', '{"schema": 1, "recipe": []}', "[" * 100_000])
