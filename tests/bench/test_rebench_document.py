@@ -11,7 +11,7 @@ from support.dists import make_dist
 from support.documents import Console, blocks, document
 
 TEXT = document("docs/rebench.md")
-#: idna 3.7, cut down to the lines that the document's patches touch.
+#: idna 3.7, cut down to the lines that the document's patches touch, indented as they are there.
 CORE = '''\
 from typing import Union
 
@@ -24,9 +24,9 @@ def encode(s: Union[str, bytes, bytearray], strict: bool = False) -> bytes:
     """Encode a domain name."""
     result = []
     for label in s.split("."):
-            s = alabel(label)
-            if s:
-                result.append(s)
+        s = alabel(label)
+        if s:
+            result.append(s)
     return b".".join(result)
 '''
 
