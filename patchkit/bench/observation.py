@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from patchkit.bench.shape import Each, Maybe, Number, Of, Record, Table, Word, plain
+from patchkit.bench.shape import Each, Maybe, Number, Of, Quantity, Record, Table, Word, plain
 from patchkit.tuples import NamedTuple
 
 SCHEMA = 1
@@ -113,14 +113,14 @@ _TEXT, _WHOLE, _TRUTH, _COUNTS = Of(str), Of(int), Of(bool), Table(Of(int))
 OBSERVATION = Record(
     Observation,
     {
-        "metrics": Table(Record(Measured, {"value": Number(), "unit": _TEXT, "samples": Each(Number())})),
+        "metrics": Table(Record(Measured, {"value": Quantity(), "unit": _TEXT, "samples": Each(Quantity())})),
         "phases": Each(
             Record(
                 Phase,
                 {
                     "name": Word("warm-up", "ttft", "main"),
                     "repeat": _WHOLE,
-                    "seconds": Number(),
+                    "seconds": Quantity(),
                     "requests": _WHOLE,
                     "tokens": Maybe(_WHOLE),
                     "tokens_sha256": Maybe(_TEXT),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from patchkit.bench.observation import Failure, Measured, Observation, Phase, Tokens, read_observation
+from patchkit.bench.shape import LEAST, MOST, measurable
 from patchkit.errors import UsageError
 from patchkit.model.recipe import METRICS, Format, Workload
 
@@ -333,6 +334,8 @@ def _count(value: Any, key: str) -> int:
 def _number(where: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not -1e308 < value < 1e308:
         raise ValueError(f"{where}: {_kind(value)}, where a finite number is expected")
+    if not measurable(value):
+        raise ValueError(f"{where}: {_kind(value)} is not between {LEAST:g} and {MOST:g}, so it measures nothing")
     return float(value)
 
 

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+#: Between these lies whatever is measured in any unit; ratios, sums and squares of such numbers are finite.
+LEAST, MOST = 1e-60, 1e60
 _NAMES = {str: "string", int: "integer", bool: "boolean"}
 
 
@@ -56,6 +58,17 @@ class Number(Shape):
     def schema(self) -> dict[str, Any]:
         """By its type."""
         return {"type": "number"}
+
+
+class Quantity(Number):
+    """What was measured: a number that can be divided by another without leaving what a float holds."""
+
+    def read(self, where: str, value: Any) -> float:
+        """As a float."""
+        number = super().read(where, value)
+        if not measurable(number):
+            raise ValueError(f"{where}: {shown(value)} is not between {LEAST:g} and {MOST:g}, so it measures nothing")
+        return number
 
 
 class Word(Shape):
@@ -164,6 +177,11 @@ class Record(Shape):
             "required": [name for name in self.fields if name not in self.kind._field_defaults],
             "additionalProperties": False,
         }
+
+
+def measurable(number: float) -> bool:
+    """Whether a number can have been measured: it is zero, or neither too small nor too large to be divided."""
+    return number == 0 or LEAST <= abs(number) <= MOST
 
 
 def shown(value: Any) -> str:

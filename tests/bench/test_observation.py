@@ -44,6 +44,8 @@ def test_what_is_left_out_has_its_default() -> None:
         ({"schema": 1, "metric": {}}, "'metric'"),
         ({"schema": 1, "metrics": {"ttft": {"value": "1", "unit": "s"}}}, "metrics.ttft.value"),
         ({"schema": 1, "metrics": {"ttft": {"value": float("nan"), "unit": "s"}}}, "finite"),
+        ({"schema": 1, "metrics": {"ttft": {"value": 5e-324, "unit": "s"}}}, "5e-324 is not between 1e-60 and 1e+60"),
+        ({"schema": 1, "metrics": {"ttft": {"value": 1, "unit": "s", "samples": [1e300]}}}, "samples[0]: 1e+300"),
         ({"schema": 1, "metrics": {"ttft": {"value": 1}}}, "'unit' is missing"),
         ({"schema": 1, "phases": [{"name": "middle", "repeat": 0, "seconds": 1, "requests": 1}]}, "phases[0].name"),
         ({"schema": 1, "phases": {}}, "array"),
