@@ -26,6 +26,8 @@ SCHEMA = 1
 """Of ``session.json`` and ``run.json``."""
 RUNS_VARIABLE = "PATCHKIT_RUNS"
 DEFAULT = "patchkit-runs"
+LABEL = 80
+"""Characters of a point's label that the folder of a process is named by: file systems take 255 in all."""
 _MOST = 256 << 20
 _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|AUTH|SESSION|PRIVATE|CONNECTION_?STR|WEBHOOK|HEADERS"
@@ -322,7 +324,7 @@ def seconds_before(runs: str, recipe: str) -> float | None:
 
 def job_folder(session: Session, order: int, step: Step) -> str:
     """The empty folder of one process; what a process that did not end left there goes."""
-    words = [f"{order:03d}", *([step.point.label] if step.point.label else []), step.arm, step.kind]
+    words = [f"{order:03d}", *([step.point.label[:LABEL]] if step.point.label else []), step.arm, step.kind]
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(words))
     for stale in os.listdir(session.folder):
         if stale.startswith(f"{order:03d}-"):
