@@ -120,23 +120,29 @@ def running(heard: bytes) -> set[int]:
     return groups
 
 
-def end_processes(groups: Iterable[int], folder: str) -> None:
-    """End those groups, and (Linux) every process whose probes go below ``folder``, whatever group it is in."""
+def end_processes(groups: Iterable[int], folder: str) -> bool:
+    """End those groups, and (Linux) every process whose probes go below ``folder``, whatever group it is in.
+
+    Returns:
+        Whether there was any of the latter.
+    """
     import time
 
     for group in groups:
         with contextlib.suppress(OSError):
             if sys.platform != "win32" and _of_session(group, folder):
                 os.killpg(group, signal.SIGKILL)
-    until = time.monotonic() + SECONDS
+    until, any_found = time.monotonic() + SECONDS, False
     while time.monotonic() < until:
         found = [int(name) for name in _processes() if _of_session(int(name), folder)]
         if not found:
-            return
+            break
+        any_found = True
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
+    return any_found
 
 
 def _processes() -> list[str]:

@@ -16,7 +16,7 @@ from patchkit.bench import store
 from patchkit.bench.alone import alone
 from patchkit.bench.arms import Arms
 from patchkit.bench.engine import Job
-from patchkit.bench.guardian import Guardian
+from patchkit.bench.guardian import Guardian, end_processes
 from patchkit.bench.judge import decided, judge_point, overall
 from patchkit.bench.launching import with_evidence
 from patchkit.bench.observation import Fired, Observation
@@ -34,6 +34,8 @@ from patchkit.state.lock import lock
 
 if TYPE_CHECKING:
     from patchkit.model.recipe import ArmName, Point
+
+_BEHIND = "the engine left processes behind that were no longer of its group; they were ended before the next run"
 
 
 def begin(plan: Plan, resume: str | None) -> store.Session:
@@ -249,14 +251,18 @@ class _Session:
             profile=step.kind == "traced",
         )
         load, started, began = store.load(), store.now(), time.monotonic()
-        seen: Observation = self.guardian.group.call(plan.engine.observe, job, self.voice.tick)
+        try:
+            seen: Observation = self.guardian.group.call(plan.engine.observe, job, self.voice.tick)
+        finally:
+            behind = end_processes((), folder)
         seen = with_evidence(seen, plan.recipe.evidence)
         seconds = round(time.monotonic() - began, 3)
         records, problems = read_folder(probes, missing=True)
         fired = tuple(
             Fired(one.patch, one.edit, one.function, one.pid, one.role, one.ran is not None) for one in records
         )
-        notes = (*seen.notes, *(f"a probe's record cannot be read: {problem}" for problem in problems))
+        unread = (f"a probe's record cannot be read: {problem}" for problem in problems)
+        notes = (*seen.notes, *([_BEHIND] if behind else []), *unread)
         seen = seen._replace(probes=(*seen.probes, *fired), notes=notes)
         run = Run(order, step.point.label, step.arm, step.kind, step.pair, started, seconds, seen)
         store.save_run(folder, run, load)

@@ -438,3 +438,35 @@ def test_points_one_after_another(bench: Bench) -> None:
     found = report(trial)
     assert [point["verdict"] for point in found["points"]] == ["pass", "error"]
     assert trial.arms == "BTTB" + "BT"
+
+
+def test_what_an_engine_leaves_behind_is_ended_before_the_next_process(trial: Scripted) -> None:
+    """Also a process that has a session of its own by then: it would be in the figures of the other arm."""
+    code = "import subprocess, sys; one = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], "
+    code += "start_new_session=True, stdout=-3, stderr=-3); open(os.path.join(folder, 'left.txt'), 'a')"
+    code += ".write(f'{one.pid}\\n')\n"
+    engine = trial.folder / "engine.py"
+    engine.write_text(engine.read_text().replace("import demo.core\n", code + "import demo.core\n", 1))
+    trial.plan({}, {})
+    assert trial().status == 0
+    left = [int(line) for line in (trial.folder / "left.txt").read_text().split()]
+    assert len(left) == 8
+    assert [pid for pid in left if Path(f"/proc/{pid}/environ").exists() and _sleeps(pid)] == []
+    assert any("left processes behind" in note for note in report(trial)["notes"])
+
+
+def _sleeps(pid: int) -> bool:
+    return b"time.sleep(600)" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_a_long_label_names_a_folder_all_the_same(bench: Bench) -> None:
+    """A file system takes 255 bytes; what comes last there, arm and kind, must be told."""
+    trial = Scripted(
+        bench, more=f'[[point]]\nlabel = "{"a" * 300}"\n', protocol="discarded = 0\npairs_min = 2\npairs_max = 2\n"
+    )
+    assert trial("--on-inconclusive", "keep").status == 0
+    assert (
+        sorted(path.name[-18:] for path in trial.session.glob("00*"))
+        == ["-baseline-measured"] * 2 + ["treatment-measured"] * 2
+    )
+    assert [point["label"] for point in report(trial)["points"]] == ["a" * 300]
