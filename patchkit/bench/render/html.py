@@ -22,6 +22,7 @@ from patchkit.bench.render.words import (
     title,
 )
 from patchkit.bench.report import PointResult, Report
+from patchkit.visible import visible
 
 _LEGEND = (
     '<p class="legend"><svg viewBox="0 0 14 14"><circle class="baseline" cx="7" cy="7" r="5"/></svg> baseline '
@@ -49,12 +50,13 @@ def html(report: Report) -> str:
         body.append(_trace(report.trace))
     body += [_runs(report), _inputs(report)]
     name = escape(f"{report.recipe}: {report.verdict}")
+    page = visible("\n".join(filter(None, body)), keep="\n")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{name}</title><style>{CSS}</style></head>\n<body><main>\n" + "\n".join(filter(None, body)) + "\n"
-        "</main></body></html>\n"
+        f"<title>{visible(name)}</title><style>{CSS}</style></head>\n<body><main>\n"
+        f"{page}\n</main></body></html>\n"
     )
 
 

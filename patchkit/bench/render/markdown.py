@@ -15,6 +15,7 @@ from patchkit.bench.render.words import (
     title,
 )
 from patchkit.bench.report import PointResult, Report
+from patchkit.visible import visible
 
 #: Shape as well as colour: these differ for those who see no colours, too.
 _SIGNS = {
@@ -28,7 +29,7 @@ _SIGNS = {
 
 def escape(text: str) -> str:
     """``text`` as Markdown shows it letter by letter, within a line or a table's cell."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&@])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_{}\[\]<>#|~&@])", r"\\\1", visible(" ".join(text.split())))
 
 
 def markdown(report: Report) -> str:

@@ -125,6 +125,13 @@ def test_markdown_of_a_hostile_reason_is_text() -> None:
     assert reason == r"the engine ended with status 1 \<script\>alert('\|')\</script\> \& \`x\`"
 
 
+def test_controls_and_overrides_of_others_are_shown_and_not_obeyed() -> None:
+    report = FAILED._replace(reason="it said \x1b[31mred\x1b[0m \u202eback", recipe="a\x1bb")
+    assert r"it said \\x1b\[31mred\\x1b\[0m \\u202eback" in markdown(report)
+    for text in (markdown(report), html(report)):
+        assert not {"\x1b", "\u202e"} & set(text)
+
+
 @ALL
 def test_html_is_whole_safe_and_needs_nothing_from_elsewhere(report: Report) -> None:
     text = html(report)
