@@ -73,8 +73,8 @@ class Observation(NamedTuple):
 
     ``version_lines`` are what the engine said of itself, ``versions`` of its distributions. ``compilations`` counts
     after warm-up, by function name; None where nobody counted. ``label`` must stand wherever its times do.
-    ``profiler``: one was on, so nothing timed is believed. ``notes`` are for people: how requests failed, what was not
-    to be had.
+    ``profiler``: one was on, so nothing timed is believed; None: the engine does not say. ``notes`` are for people: how
+    requests failed, what was not to be had.
     """
 
     metrics: Mapping[str, Measured] = {}
@@ -82,7 +82,7 @@ class Observation(NamedTuple):
     tokens: Tokens | None = None
     compilations: Mapping[str, int] | None = None
     prefix_cache_hit_rate: float | None = None
-    profiler: bool = False
+    profiler: bool | None = None
     version_lines: tuple[str, ...] = ()
     versions: Mapping[str, str] = {}
     probes: tuple[Fired, ...] = ()
@@ -141,7 +141,7 @@ OBSERVATION = Record(
         ),
         "compilations": Maybe(_COUNTS),
         "prefix_cache_hit_rate": Maybe(Number()),
-        "profiler": _TRUTH,
+        "profiler": Maybe(_TRUTH),
         "version_lines": Each(_TEXT),
         "versions": Table(_TEXT),
         "probes": Each(

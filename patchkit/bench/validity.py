@@ -243,7 +243,11 @@ def _profiler(runs: Sequence[Run]) -> Check:
     problems = [
         f"{run_name(run)}: a profiler was on, which is in its times" for run in runs if run.observation.profiler
     ]
-    return _failed("profiler", problems) if problems else _held("profiler", "off in every run")
+    if problems:
+        return _failed("profiler", problems)
+    if any(run.observation.profiler is None for run in runs):
+        return Check("profiler", "not-checked", "the engine does not say whether a profiler was on")
+    return _held("profiler", "off in every run")
 
 
 def _versions(runs: Sequence[Run]) -> Check:

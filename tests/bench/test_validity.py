@@ -181,6 +181,10 @@ class TestOutput:
         assert check(a_recipe(tokens="count"), runs, "output-count").state == "held"
 
 
+def test_whether_a_profiler_was_on_may_be_unknown() -> None:
+    assert check(a_recipe(), one_run(a_session(), 5, profiler=None), "profiler").state == "not-checked"
+
+
 def test_a_profiler_that_was_on() -> None:
     runs = one_run(a_session(), 5, profiler=True)
     assert is_invalid(a_recipe(), runs, "profiler") == (

@@ -50,6 +50,7 @@ def an_observation(arm: ArmName, values: Mapping[str, float], **changed: Any) ->
         "compilations": {},
         "version_lines": ("Initializing a V1 LLM engine (v0.24.0)",),
         "versions": {"jax": "0.10.2"},
+        "profiler": False,
         "probes": FIRED if arm == "treatment" else (),
     }
     return Observation(**{**good, **changed})
