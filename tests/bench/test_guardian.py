@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.bench import Bench
+from support.documents import ROOT
 from support.scripted import Scripted
 
 from patchkit.bench.guardian import running
@@ -22,7 +23,9 @@ PATIENCE = 60.0
 
 
 @pytest.fixture
-def trial(bench: Bench) -> Scripted:
+def trial(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    # As the processes that are started have it: a session goes on in the same surroundings only.
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return Scripted(bench, protocol="discarded = 0\npairs_min = 2\npairs_max = 2\n")
 
 
@@ -35,8 +38,7 @@ def until(true: Callable[[], object]) -> None:
 
 
 def environment(bench: Bench) -> dict[str, str]:
-    root = str(Path(__file__).resolve().parents[2])
-    return {**os.environ, "PYTHONPATH": root, "PATCHKIT_CACHE": str(bench.root / "cache")}
+    return {**os.environ, "PATCHKIT_CACHE": str(bench.root / "cache")}
 
 
 def mark_of(bench: Bench) -> Path:
