@@ -197,6 +197,7 @@ def test_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
         "executable": sys.executable,
         "python": platform.python_version(),
         "module": "mod",
+        "path": "",  # compiled out of no file
     }
     assert capsys.readouterr().err == line(said="ä\\n%d {}")
 

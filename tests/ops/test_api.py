@@ -116,6 +116,7 @@ def test_require_in_a_process_that_has_the_site_on_its_path(bench: Bench) -> Non
 
 
 def test_the_package_tells_what_it_has() -> None:
-    assert set(dir(patchkit)) == {"PatchkitError", "__version__", "apply", "check", "load", "plan", "require", "revert"}
+    verbs = {"apply", "check", "load", "plan", "rebench", "require", "revert"}
+    assert set(dir(patchkit)) == {"PatchkitError", "__version__", *verbs}
     with pytest.raises(AttributeError, match="nothing"):
         _ = patchkit.nothing  # type: ignore[attr-defined]

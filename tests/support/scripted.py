@@ -6,6 +6,7 @@ It is a program of its own: it sees which arm it is by the code that it imports,
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -68,6 +69,12 @@ print(json.dumps({**good, **mine}))
 """
 
 
+def heed_signals() -> None:
+    """What is started in the background, or with nohup, has these ignored, and hands that on."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Scripted:
     """A recipe and its engine; ``runs`` keeps the sessions."""
 
@@ -113,7 +120,13 @@ class Scripted:
         """The same as a process of its own; ``place``: where it is to kill itself, see ``killed.py``."""
         head = [sys.executable, str(Path(__file__).with_name("killed.py")), place or "-"]
         words = ["--site", str(self.bench.site), "--patches", str(self.bench.patches), *self.words(*options)]
-        return subprocess.Popen([*head, *words], env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            [*head, *words],
+            env=dict(env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=heed_signals if sys.platform != "win32" else None,
+        )
 
     @property
     def session(self) -> Path:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support.jobs import arm, job, recipe
+from support.scripted import heed_signals
 from support.sites import bare_site
 
 from patchkit.bench.engines import engine_of
@@ -290,7 +291,7 @@ def killed(folder: Path, number: int) -> None:
     )
     root = Path(__file__).parents[3]
     words = [sys.executable, "-c", code, str(folder), str(root), str(root / "tests"), __file__]
-    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=heed_signals)
     with ended(process):
         wait_for(lambda: (folder / "child").exists() and alive(folder / "child"))
         process.send_signal(number)
