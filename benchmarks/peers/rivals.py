@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from lending import MADE_UP, lend
 from scene import DISTRIBUTION, MODULE, Case, Change
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -366,7 +367,7 @@ class VenvPatcher(Tool):
         """Its package, what it needs, and an importer that makes up what the patched package imports."""
         lend(self.own, case, "venv_patcher", "yaml", "_yaml")
         _write(os.path.join(case.site, "made_up.pth"), "import made_up\n")
-        _write(os.path.join(case.site, "made_up.py"), _MADE_UP)
+        _write(os.path.join(case.site, "made_up.py"), MADE_UP)
 
     def apply(self, case: Case, change: Change) -> Command:
         """``apply``."""
@@ -432,63 +433,6 @@ class SocketPatch(Tool):
         environment = {"VIRTUAL_ENV": os.path.dirname(os.path.dirname(case.python)), "SOCKET_TELEMETRY_DISABLED": "1"}
         return Command([self._script("socket-patch") or "", *words], case.project, environment)
 
-
-def lend(own: str, case: Case, *names: str) -> None:
-    """Copy modules of the tools' environment into the case's."""
-    library = os.path.join(own, "python", "lib")
-    site = os.path.join(library, os.listdir(library)[0], "site-packages")
-    for name in names:
-        source, target = os.path.join(site, name), os.path.join(case.site, name)
-        if os.path.isdir(source):
-            shutil.copytree(source, target)
-        elif os.path.exists(source):
-            shutil.copy(source, target)
-
-
-_MADE_UP = """\
-import importlib.abc, importlib.machinery, importlib.util, sys, types
-
-
-class Thing:
-    def __init__(self, *args, **options):
-        pass
-
-    def __init_subclass__(cls, **options):
-        pass
-
-    def __class_getitem__(cls, item):
-        return cls
-
-    def __getattr__(self, name):
-        return Thing
-
-    def __call__(self, *args, **options):
-        return self
-
-
-class Anything(types.ModuleType):
-    __path__ = []
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Thing
-
-
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("vllm", "jax", "torch", "requests", "torchax", "flax", "numpy", "pathwaysutils"):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec):
-        return Anything(spec.name)
-
-    def exec_module(self, module):
-        pass
-
-
-sys.meta_path.append(Finder())
-"""
 
 TOOLS: tuple[type[Tool], ...] = (
     Patchkit,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from patchkit.errors import PatchFileError, UsageError
-from patchkit.ops.catalog import Folder, each_once, refuse_missing
+from patchkit.ops.catalog import Folder, each_once, names_in, refuse_missing
 
 if TYPE_CHECKING:
     from patchkit.model.recipe import Recipe
@@ -58,7 +58,7 @@ def path_of(name: str, folders: Sequence[str] = (), *, start: str | None = None)
             return path
     import difflib
 
-    near = difflib.get_close_matches(name, [known for known, _, _ in recipe_names(places)], n=1)
+    near = difflib.get_close_matches(name, [known for known, _, _ in names_in(places)], n=1)
     raise UsageError(
         f"no recipe named {name}" + (f" (did you mean {near[0]}?)" if near else ""),
         code="unknown-recipe",
@@ -91,22 +91,8 @@ def recipe_folders(folders: Sequence[str] = (), *, start: str | None = None) -> 
     return each_once(found)
 
 
-def recipe_names(folders: Sequence[Folder]) -> Iterator[tuple[str, str, str]]:
-    """(name, path, origin) of every recipe, the shadowed ones left out, by name within a folder."""
-    seen: set[str] = set()
-    for folder in folders:
-        try:
-            entries = os.listdir(folder.path)
-        except OSError:
-            continue
-        stems = {entry.removesuffix(".toml") for entry in entries if entry.endswith(".toml")}
-        for stem in sorted(stems - seen):
-            seen.add(stem)
-            yield stem, os.path.join(folder.path, f"{stem}.toml"), folder.origin
-
-
 def origin_of(path: str | None) -> str | None:
-    """Which of the folders a recipe lies in, as ``recipe_names`` tells it; None where it is in none of them."""
+    """Which of the folders a recipe lies in, as ``names_in`` tells it; None where it is in none of them."""
     folder = os.path.realpath(os.path.dirname(path or ""))
     return next((one.origin for one in recipe_folders() if os.path.realpath(one.path) == folder), None)
 

@@ -36,10 +36,11 @@ def patch_names(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[
 
 def names_of_recipes(prefix: str, **_: Any) -> list[str]:
     """The names of the recipes that begin with ``prefix``."""
-    from patchkit.bench.catalog import recipe_folders, recipe_names
+    from patchkit.bench.catalog import recipe_folders
     from patchkit.errors import PatchkitError
+    from patchkit.ops.catalog import names_in
 
     try:
-        return [name for name, _, _ in recipe_names(recipe_folders()) if name.startswith(prefix)]
+        return [name for name, _, _ in names_in(recipe_folders()) if name.startswith(prefix)]
     except PatchkitError:
         return []

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from patchkit.model.checks import name as check_name
 from patchkit.model.checks import quote
 from patchkit.model.document import Document, Fields, read_document
+from patchkit.model.heads import check_stem, refuse_later_schema
 from patchkit.model.keys import ACTIONS, ANCHORS, CHANGES, SCHEMA, TABLES, home_of
 from patchkit.model.patch import Action, Add, Condition, ConditionKind, Edit, Example, Patch, Remove, Target
 from patchkit.runtime.ledger import sha256_hex
 
 if TYPE_CHECKING:
     from patchkit.model.lines import KeyPath
-
-_NO_SCHEMA = 1_000_000
-"""No schema has, or ever will have, such a number."""
 
 
 def load_patch(path: str) -> Patch:
@@ -36,10 +32,10 @@ def parse_patch(data: bytes, path: str | None) -> Patch:
         PatchFileError: The file is wrong; ``details["problems"]`` has every problem.
     """
     document = Document(data, path, home=lambda name, table: home_of(name, beside=table))
-    _check_schema(document)
+    refuse_later_schema(document, SCHEMA)
     top = document.read(document.root, (), TABLES[""])
     values = top.values
-    _check_stem(document, values.get("name"))
+    check_stem(document, values.get("name"))
     target = _target(document, values)
     edits = _edits(document, values.get("edit", ()))
     adds = _adds(document, values.get("add", ()))
@@ -70,25 +66,6 @@ def parse_patch(data: bytes, path: str | None) -> Patch:
         data=data,
         digest=sha256_hex(data),
     )
-
-
-def _check_schema(document: Document) -> None:
-    """Stop at a file of a later format: what else is "wrong" with it is only what this patchkit cannot know."""
-    found = document.root.get("schema")
-    if isinstance(found, int) and SCHEMA < found < _NO_SCHEMA:
-        document.key_problem(
-            ("schema",), f"the file is of schema {found}, this patchkit reads schema {SCHEMA}: this patchkit is too old"
-        )
-        document.finish(hint="upgrade patchkit: pip install --upgrade site-patchkit")
-
-
-def _check_stem(document: Document, name: str | None) -> None:
-    if name is None or document.path is None:
-        return
-    stem = os.path.basename(document.path).removesuffix(".toml")
-    if name != stem:
-        meant = stem if check_name(stem) is None else None
-        document.key_problem(("name",), f"{quote(name)} is not the file's own name {quote(stem)}", meant)
 
 
 def _target(document: Document, top: dict[str, Any]) -> Target | None:

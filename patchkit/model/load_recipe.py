@@ -6,13 +6,12 @@ point. Tables with free names (``env``, ``options``, ``speculative``, ``metrics`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from patchkit.model.checks import name as check_name
 from patchkit.model.checks import quote
 from patchkit.model.document import Document, read_document
+from patchkit.model.heads import check_stem, refuse_later_schema
 from patchkit.model.keys import home_of
 from patchkit.model.recipe import (
     METRICS,
@@ -37,8 +36,6 @@ from patchkit.tuples import NamedTuple
 if TYPE_CHECKING:
     from patchkit.model.lines import KeyPath
 
-_NO_SCHEMA = 1_000_000
-"""No schema has, or ever will have, such a number."""
 _MAPS = ("speculative", "options", "env", "metrics")
 
 
@@ -86,7 +83,7 @@ def parse_recipe(data: bytes, path: str | None) -> Recipe:
     document = Document(data, path, home=lambda name, table: home_of(name, beside=table, tables=HOMES))
     _check_schema(document)
     values = document.read(document.root, (), TABLES[""]).values
-    _check_stem(document, values.get("name"))
+    check_stem(document, values.get("name"))
     shared = _layer(document, document.root, (), "engine")
     arms = _arms(document, values, ())
     if shared.patches is not None:
@@ -134,24 +131,10 @@ def parse_recipe(data: bytes, path: str | None) -> Recipe:
 
 def _check_schema(document: Document) -> None:
     """Stop at a file of a later format, and at one that is a patch."""
-    found = document.root.get("schema")
-    if isinstance(found, int) and SCHEMA < found < _NO_SCHEMA:
-        document.key_problem(
-            ("schema",), f"the file is of schema {found}, this patchkit reads schema {SCHEMA}: this patchkit is too old"
-        )
-        document.finish(hint="upgrade patchkit: pip install --upgrade site-patchkit")
+    refuse_later_schema(document, SCHEMA)
     if "target" in document.root and "engine" not in document.root:
         document.table_problem((), ("target",), "this is a patch file, not a recipe: it has a [target] and no [engine]")
         document.finish(hint="name a recipe; it names the patches that it tries")
-
-
-def _check_stem(document: Document, name: str | None) -> None:
-    if name is None or document.path is None:
-        return
-    stem = os.path.basename(document.path).removesuffix(".toml")
-    if name != stem:
-        meant = stem if check_name(stem) is None else None
-        document.key_problem(("name",), f"{quote(name)} is not the file's own name {quote(stem)}", meant)
 
 
 def _layer(document: Document, raw: Mapping[str, Any], at: KeyPath, engine: str) -> _Layer:

@@ -106,16 +106,7 @@ class Catalog:
 
     def names(self) -> Iterator[tuple[str, str, str]]:
         """(name, path, origin) of every patch file, the shadowed ones left out, by name within a folder."""
-        seen: set[str] = set()
-        for folder in self.all_folders():
-            try:
-                entries = os.listdir(folder.path)
-            except OSError:
-                continue
-            stems = {entry.removesuffix(".toml") for entry in entries if entry.endswith(".toml")}
-            for stem in sorted(stems - seen):
-                seen.add(stem)
-                yield stem, os.path.join(folder.path, f"{stem}.toml"), folder.origin
+        return names_in(self.all_folders())
 
     def all_folders(self) -> Iterator[Folder]:
         """The folders in order; installed packages of patches are only looked for when the search gets that far."""
@@ -161,6 +152,20 @@ def open_catalog(patches: Sequence[str] = (), *, start: str | None = None) -> Ca
     folders.append(Folder(os.path.join(begin, "patches"), "folder"))
     folders.append(Folder(shipped_folder(), "shipped"))
     return Catalog(each_once(folders), project)
+
+
+def names_in(folders: Iterable[Folder]) -> Iterator[tuple[str, str, str]]:
+    """(name, path, origin) of every TOML file in ``folders``, the shadowed ones left out, by name within a folder."""
+    seen: set[str] = set()
+    for folder in folders:
+        try:
+            entries = os.listdir(folder.path)
+        except OSError:
+            continue
+        stems = {entry.removesuffix(".toml") for entry in entries if entry.endswith(".toml")}
+        for stem in sorted(stems - seen):
+            seen.add(stem)
+            yield stem, os.path.join(folder.path, f"{stem}.toml"), folder.origin
 
 
 def refuse_missing(folders: Sequence[str], option: str = "") -> None:

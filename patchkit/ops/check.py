@@ -12,9 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from patchkit.errors import SiteError
-from patchkit.ops.session import EXPERIMENT
 from patchkit.runtime.ledger import check_files, infos_of, installed, lost, missing_blobs, read, state_path
-from patchkit.site.environment import ledger_homes
+from patchkit.site.environment import EXPERIMENT, ledger_homes
 from patchkit.site.shadow import Glance
 from patchkit.tuples import NamedTuple
 

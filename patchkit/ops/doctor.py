@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from patchkit.errors import PatchkitError, SiteError
 from patchkit.ops.catalog import Catalog
 from patchkit.ops.homes import Homes
-from patchkit.ops.session import EXPERIMENT
 from patchkit.ops.witness import compare, may_be_linked, notes_in_place
 from patchkit.ops.workspace import Workspace
 from patchkit.runtime.ledger import lost, missing_blobs, state_path
 from patchkit.site.distribution import Distribution, find_distribution, normalize
-from patchkit.site.environment import Site, home_of, ledger_homes
+from patchkit.site.environment import EXPERIMENT, Site, home_of, ledger_homes
 from patchkit.site.paths import key_of
 from patchkit.site.record import leads_out
 from patchkit.site.taint import Taints

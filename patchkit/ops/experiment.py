@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import PatchkitError, SiteError
-from patchkit.ops.session import EXPERIMENT, mend_home
+from patchkit.ops.session import mend_home
 from patchkit.runtime.ledger import plain, read_regular, state_path
+from patchkit.site.environment import EXPERIMENT
 from patchkit.state import fs
 from patchkit.state.ledger import Ledger
 from patchkit.state.lock import POLL_SECONDS, Holder, lock, patience

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from patchkit.errors import SiteError
 from patchkit.runtime.ledger import state_path
-from patchkit.site.environment import ledger_homes
+from patchkit.site.environment import EXPERIMENT, ledger_homes
 from patchkit.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from patchkit.state.journal import Journal
     from patchkit.state.lock import Holder
     from patchkit.state.transaction import Recovery
-
-
-#: The mark of an experiment, :mod:`patchkit.ops.experiment`.
-EXPERIMENT = "rebench.json"
 
 
 class Mended(NamedTuple):

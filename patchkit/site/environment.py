@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The directory of patchkit's own records in a site.
 LEDGER_DIRECTORY = ".patchkit"
+#: The mark in it of an experiment, :mod:`patchkit.ops.experiment`.
+EXPERIMENT = "rebench.json"
 
 _SITE_NAMES = ("site-packages", "dist-packages")
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from patchkit.bench.catalog import find_recipe, path_of, recipe_folders, recipe_names, shipped_recipes
+from patchkit.bench.catalog import find_recipe, path_of, recipe_folders, shipped_recipes
 from patchkit.errors import PatchFileError, UsageError
+from patchkit.ops.catalog import names_in
 
 TEXT = 'schema = 1\nname = "{name}"\nsummary = "{summary}"\npatches = ["p"]\n[workload]\nprompts = ["a"]\n'
 TEXT += '[engine]\nkind = "tpu-cpu-rig"\n'
@@ -47,7 +48,7 @@ def test_the_first_folder_that_has_it_wins(here: Path) -> None:
     assert summary("recipes/logits-greedy-cpu.toml") == "recipes"
     folders = recipe_folders(["given"])
     assert [folder.origin for folder in folders] == ["--recipes", "project", "project", "folder", "shipped"]
-    names = [(name, origin) for name, _, origin in recipe_names(folders)]
+    names = [(name, origin) for name, _, origin in names_in(folders)]
     assert names[:6] == [
         ("logits-greedy-cpu", "--recipes"),
         ("only-given", "--recipes"),

@@ -289,6 +289,7 @@ def test_loading_imports_nothing_heavy() -> None:
         "patchkit.model",
         "patchkit.model.checks",
         "patchkit.model.document",
+        "patchkit.model.heads",
         "patchkit.model.keys",
         "patchkit.model.load",
         "patchkit.model.patch",

@@ -105,12 +105,13 @@ def _paths(arguments: Namespace) -> Sequence[str]:
     catalog = catalog_of(arguments)
     if arguments.names:
         return [_path_of(catalog, name) for name in arguments.names]
-    from patchkit.bench.catalog import recipe_folders, recipe_names
+    from patchkit.bench.catalog import recipe_folders
+    from patchkit.ops.catalog import names_in
 
     known = list(catalog.names())
     own = [path for _, path, origin in known if origin in _OWN]
     patches = own or [path for _, path, origin in known if origin == "shipped"]
-    return [*patches, *(path for _, path, origin in recipe_names(recipe_folders()) if origin in _OWN)]
+    return [*patches, *(path for _, path, origin in names_in(recipe_folders()) if origin in _OWN)]
 
 
 _OWN = ("--patches", "project", "folder")
@@ -121,9 +122,10 @@ def _path_of(catalog: Catalog, name: str) -> str:
     try:
         return catalog.path_of(name)
     except UsageError:
-        from patchkit.bench.catalog import is_path, recipe_folders, recipe_names
+        from patchkit.bench.catalog import is_path, recipe_folders
+        from patchkit.ops.catalog import names_in
 
-        found = () if is_path(name) else recipe_names(recipe_folders())
+        found = () if is_path(name) else names_in(recipe_folders())
         recipe = next((path for known, path, _ in found if known == name), None)
         if recipe is None:
             raise

@@ -32,11 +32,12 @@ def run_recipes(arguments: Namespace) -> int:
 
 
 def _list(output: Output) -> int:
-    from patchkit.bench.catalog import recipe_folders, recipe_names
+    from patchkit.bench.catalog import recipe_folders
     from patchkit.model.load_recipe import load_recipe
+    from patchkit.ops.catalog import names_in
 
     listed: list[dict[str, Any]] = []
-    for name, path, origin in recipe_names(recipe_folders()):
+    for name, path, origin in names_in(recipe_folders()):
         try:
             listed.append(_entry(load_recipe(path), origin))
         except PatchFileError as error:
